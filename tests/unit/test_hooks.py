@@ -1,0 +1,211 @@
+"""`Loop`: actions are performed in order, whatever fails, and nothing reaches training that should not."""
+
+from __future__ import annotations
+
+import logging
+import sys
+import threading
+import types
+
+import pytest
+
+from profwin.errors import DeviceBusyError, StateError
+from profwin.hooks import Loop
+from profwin.loop import BeginStep, CloseWindow, EndStep, OpenWindow, Pause, Resume
+
+
+class Stand:
+    """Stands for the modules that act; records calls, and raises what is planned for a call."""
+
+    def __init__(self):
+        self.calls, self.plan, self.arguments = [], {}, []
+
+    def do(self, call):
+        """Note a call, then raise what is planned for it, once."""
+        self.calls.append(call)
+        error = self.plan.pop(call, None)
+        if error is not None:
+            raise error
+
+    def rollout_window(self, step, **arguments):
+        """Stand for the real one."""
+        self.arguments.append(arguments)
+        return types.SimpleNamespace(open=lambda: self.do(f"open {step}"), close=lambda: self.do(f"close {step}"))
+
+    def training_step(self, step):
+        """Stand for the real one."""
+        return Block(self, f"step {step}")
+
+    def paused(self):
+        """Stand for the real one."""
+        return Block(self, "paused")
+
+
+class Block:
+    """A context manager that tells its stand."""
+
+    def __init__(self, stand, what):
+        self.stand, self.what = stand, what
+
+    def __enter__(self):
+        self.stand.do(f"enter {self.what}")
+
+    def __exit__(self, *error):
+        assert error == (None, None, None)
+        self.stand.do(f"exit {self.what}")
+
+
+@pytest.fixture
+def stand(monkeypatch):
+    """Put a stand in place of the modules that act."""
+    stand = Stand()
+    monkeypatch.setitem(sys.modules, "profwin.window", stand)
+    monkeypatch.setitem(sys.modules, "profwin.step", stand)
+    monkeypatch.setitem(sys.modules, "profwin.pause", stand)
+    return stand
+
+
+def test_actions_go_to_an_injected_performer():
+    """With `perform` each action is handed over, in order, and nothing else is touched."""
+    actions = []
+    with Loop("colocate", perform=actions.append) as loop:
+        loop.step_begins(1)
+        loop.samples_in_hand()
+        loop.devices_to_training()
+        loop.devices_to_generation()
+        loop.step_ends()
+        loop.validation_begins()
+        loop.validation_ends()
+    assert actions == [
+        BeginStep(1),
+        OpenWindow(1),
+        CloseWindow(1, "end"),
+        OpenWindow(1),
+        CloseWindow(1, "step"),
+        EndStep(1),
+        Pause(),
+        Resume(),
+    ]
+
+
+def test_actions_are_performed_on_windows_steps_and_pauses(stand):
+    """A sync loop opens and closes real objects, with the arguments that the loop was given."""
+    with Loop("sync", engine="engine", devices=["pretend:0"], name="sample") as loop:
+        loop.step_begins(1)
+        loop.samples_in_hand()
+        loop.step_ends()
+        loop.validation_begins()
+        loop.validation_ends()
+    assert stand.calls == [
+        "enter step 1",
+        "open 1",
+        "close 1",
+        "exit step 1",
+        "enter paused",
+        "exit paused",
+    ]
+    assert stand.arguments == [{"engine": "engine", "devices": ["pretend:0"], "name": "sample"}]
+
+
+def test_the_bodys_exception_passes_and_closes_everything(stand):
+    """An exception in the loop's body closes window, step and pause, and arrives unchanged."""
+    error = KeyError("body")
+    with pytest.raises(KeyError) as caught, Loop("sync") as loop:  # noqa: PT012  # the body is the point
+        loop.step_begins(1)
+        loop.validation_begins()
+        raise error
+    assert caught.value is error
+    assert stand.calls[-3:] == ["enter paused", "exit step 1", "exit paused"]
+    assert "close 1" in stand.calls
+
+
+@pytest.mark.parametrize("failing", ["enter step 2", "open 2", "close 2", "exit step 2", "enter paused", "exit paused"])
+def test_one_failing_action_keeps_no_other_from_being_done(stand, caplog, failing):
+    """Whatever a single action raises, all others are done, the loop goes on, and one warning says so."""
+    stand.plan[failing] = OSError("broken")
+    with caplog.at_level(logging.WARNING, "profwin"), Loop("sync") as loop:
+        for step in (1, 2, 3):
+            loop.step_begins(step)
+            loop.samples_in_hand()
+            loop.step_ends()
+            loop.validation_begins()
+            loop.validation_ends()
+    expected = {f"{what} {step}" for what in ("enter step", "open", "close", "exit step") for step in (1, 2, 3)}
+    if failing == "enter step 2":
+        expected.remove("exit step 2")
+    assert expected <= set(stand.calls)
+    assert stand.calls.count("open 2") == stand.calls.count("close 2") == 1
+    assert [record.levelname for record in caplog.records] == ["WARNING"]
+    assert "broken" in caplog.text
+
+
+def test_strict_errors_and_misuse_pass_after_the_other_actions(stand):
+    """What profwin raises on purpose reaches the caller, after everything else of that event was done."""
+    stand.plan["close 1"] = StateError("window", "do not")
+    stand.plan["open 2"] = DeviceBusyError("gpu", "someone", 1.0)
+    loop = Loop("sync")
+    loop.step_begins(1)
+    with pytest.raises(StateError):
+        loop.step_begins(2)
+    assert stand.calls == ["enter step 1", "open 1", "close 1", "exit step 1", "enter step 2", "open 2"]
+
+
+def test_the_bodys_exception_is_not_replaced_by_a_strict_one(stand, caplog):
+    """Where body and closing fail, the body's exception is what the caller sees; the other one is logged."""
+    stand.plan["close 1"] = DeviceBusyError("gpu", "someone", 1.0)
+    with caplog.at_level(logging.WARNING, "profwin"), pytest.raises(KeyError), Loop("sync") as loop:  # noqa: PT012  # as above
+        loop.step_begins(1)
+        raise KeyError
+    assert "gpu" in caplog.text
+    assert stand.calls[-1] == "exit step 1"
+
+
+def test_an_interrupted_closing_is_tried_again_at_the_end(stand):
+    """Ctrl-C while a window closes passes at once; the window is closed when the loop fails on it."""
+    stand.plan["close 1"] = KeyboardInterrupt()
+    with pytest.raises(KeyboardInterrupt), Loop("sync") as loop:  # noqa: PT012  # the body is the point
+        loop.step_begins(1)
+        loop.samples_in_hand()
+    assert stand.calls == ["enter step 1", "open 1", "close 1", "exit step 1", "close 1"]
+
+
+def test_an_interrupted_opening_leaves_nothing(stand):
+    """Ctrl-C while a window waits for its device passes; the window is closed when the loop fails on it."""
+    stand.plan["open 1"] = KeyboardInterrupt()
+    with pytest.raises(KeyboardInterrupt), Loop("sync") as loop:
+        loop.step_begins(1)
+    assert stand.calls == ["enter step 1", "open 1", "close 1", "exit step 1"]
+
+
+def test_a_wrong_step_is_refused(stand):
+    """A step that is no integer raises ValueError and starts nothing."""
+    with pytest.raises(ValueError, match="integer of 0 or more"):
+        Loop("sync").step_begins("2")
+    assert stand.calls == []
+
+
+def test_a_wrong_mode_is_refused():
+    """An unknown mode, or one of a later version, raises ValueError when the loop is made."""
+    with pytest.raises(ValueError, match="not there yet"):
+        Loop("fully_async")
+    with pytest.raises(ValueError, match="use one of"):
+        Loop("other")
+
+
+def test_events_of_several_threads_come_one_after_the_other():
+    """Eight threads that say the same thing at once close the window once."""
+    actions = []
+    loop = Loop("sync", perform=actions.append)
+    loop.step_begins(1)
+    barrier = threading.Barrier(8)
+
+    def tell():
+        barrier.wait()
+        loop.samples_in_hand()
+
+    threads = [threading.Thread(target=tell) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert actions.count(CloseWindow(1, "end")) == 1
