@@ -141,6 +141,6 @@ class EngineError(ProfwinError, RuntimeError):
 
     def __init__(self, engine: str, action: str, problem: str) -> None:
         super().__init__(
-            f"{engine} failed to {action} its profiler: {problem}; its devices stay unknown until it is gone"
+            f"{engine} failed to {action} its profiler: {problem}; its devices are unknown unless it is gone"
         )
         self.engine, self.action, self.problem = engine, action, problem

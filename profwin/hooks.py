@@ -70,14 +70,19 @@ class Loop:
         self._perform = perform or self._hands
         self._lock = threading.RLock()
 
-    def step_begins(self, step: int) -> None:
-        """Say that step `step` (0 or more) begins and its devices generate; ends a step that is under way.
+    def step_begins(self, step: int, *, weight_version: int | None = None) -> None:
+        """Say that a step begins and its devices generate; ends a step that is under way.
 
         For the step under way: that it generates once more, as when it is retried.
+
+        Args:
+            step: the loop's step, from 0.
+            weight_version: version of the weights that generate it, for the traces.
 
         Raises:
             ValueError: `step` is no integer of 0 or more; nothing changed.
         """
+        self._hands.version = weight_version
         self._take("step_begins", step)
 
     def samples_in_hand(self) -> None:
@@ -153,6 +158,7 @@ class _Hands:
 
     def __init__(self, engine: object | None, devices: Sequence[str] | None, name: str) -> None:
         self._engine, self._devices, self._name = engine, devices, name
+        self.version: int | None = None
         self._held: dict[str, Callable[[], object]] = {}
 
     def __call__(self, action: Action) -> None:
@@ -160,13 +166,19 @@ class _Hands:
             from profwin.window import rollout_window
 
             self.release("window")
-            window = rollout_window(action.step, engine=self._engine, devices=self._devices, name=self._name)
+            window = rollout_window(
+                action.step,
+                engine=self._engine,
+                devices=self._devices,
+                name=self._name,
+                weight_version=self.version,
+            )
             self._held["window"] = window.close
             window.open()
         elif isinstance(action, BeginStep):
             from profwin.step import training_step
 
-            self._enter("step", training_step(action.step))
+            self._enter("step", training_step(action.step, weight_version=self.version))
         elif isinstance(action, Pause):
             from profwin.pause import paused
 

@@ -32,7 +32,7 @@ class Stand:
         self.arguments.append(arguments)
         return types.SimpleNamespace(open=lambda: self.do(f"open {step}"), close=lambda: self.do(f"close {step}"))
 
-    def training_step(self, step):
+    def training_step(self, step, *, weight_version=None):
         """Stand for the real one."""
         return Block(self, f"step {step}")
 
@@ -91,7 +91,7 @@ def test_actions_go_to_an_injected_performer():
 def test_actions_are_performed_on_windows_steps_and_pauses(stand):
     """A sync loop opens and closes real objects, with the arguments that the loop was given."""
     with Loop("sync", engine="engine", devices=["pretend:0"], name="sample") as loop:
-        loop.step_begins(1)
+        loop.step_begins(1, weight_version=7)
         loop.samples_in_hand()
         loop.step_ends()
         loop.validation_begins()
@@ -104,7 +104,8 @@ def test_actions_are_performed_on_windows_steps_and_pauses(stand):
         "enter paused",
         "exit paused",
     ]
-    assert stand.arguments == [{"engine": "engine", "devices": ["pretend:0"], "name": "sample"}]
+    expected = {"engine": "engine", "devices": ["pretend:0"], "name": "sample", "weight_version": 7}
+    assert stand.arguments == [expected]
 
 
 def test_the_bodys_exception_passes_and_closes_everything(stand):
