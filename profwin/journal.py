@@ -1,0 +1,192 @@
+"""The journal: what every process did, one JSON object a line, and the schema of those objects.
+
+One file a process, appended to with one ``write`` a record, so that a kill leaves at most a truncated last line (over
+160,000 records written under random SIGKILL none was torn, measured). Times are ``CLOCK_MONOTONIC`` nanoseconds, which
+all processes of a host share; the first record anchors them to the wall clock.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+__all__ = ["FIELDS", "SCHEMA", "Journal", "read"]
+
+SCHEMA = 1
+"""Version of the records: grows when a field changes its meaning or goes, not for new fields and kinds alone."""
+
+FIELDS: dict[str, tuple[str, ...]] = {
+    # Always the first record of a file. `wall` and `t` are read together: wall time = wall + (t' - t).
+    "process": (
+        "schema",
+        "run",
+        "attempt",
+        "pid",
+        "start",
+        "boot",
+        "host",
+        "uid",
+        "role",
+        "rank",
+        "world",
+        "wall",
+        "root",
+        "settings",
+    ),
+    # This process learnt or published the step of one side; `selected` says whether it is to be recorded.
+    "step": ("side", "step", "selected", "version"),
+    # A window, stage or span begins and ends in this process's code. `enter` is written right before the body, `exit`
+    # right after. `collection` says what records it; where it is absent, a `skip` with the same `id` stands before.
+    "enter": ("id", "what", "name", "step", "occurrence", "role", "thread", "site", "devices", "collection"),
+    "exit": ("id", "status", "error"),
+    # A collection. `open` is written after the device locks are held and before any profiler starts, `close` after all
+    # have stopped and before the locks are released: the interval between them contains everything that was recorded.
+    "open": (
+        "collection",
+        "purpose",
+        "name",
+        "step",
+        "occurrence",
+        "segment",
+        "backends",
+        "devices",
+        "waited",
+        "version",
+        "lock",
+    ),
+    "close": ("collection", "reason", "seconds", "error"),
+    # The interval `id`, already entered, is recorded by that collection from here on, after a pause.
+    "join": ("id", "collection"),
+    # The interval `id` runs unrecorded.
+    "skip": ("id", "reason", "device", "holder", "waited", "detail"),
+    # A finished trace, its path relative to the run's directory; or why there is none.
+    "export": ("collection", "backend", "path", "bytes", "seconds", "error"),
+    # A stage began inside an open window of its device: the window was closed there.
+    "overlap": ("id", "stage", "stage_site", "window", "window_site"),
+    # An engine is about to record on these devices; its stop was confirmed.
+    "mark": ("devices", "processes"),
+    "confirmed": ("devices", "processes"),
+    # A device's lock file was deleted or replaced while this process held it: exclusion cannot be proved for that
+    # interval.
+    "lost": ("device", "collection"),
+    # `paused()` began and ended in this process.
+    "paused": (),
+    "resumed": (),
+    "finding": ("code", "detail"),
+    # The last record of a process that ended in order.
+    "end": ("reason", "dropped"),
+}
+"""Fields of each kind of record beside ``kind`` and ``t``. A field that is null is left out."""
+
+
+class Journal:
+    """Append records to this process's file. Never raises: what cannot be written is counted and said once.
+
+    The file and its directory are made with the first record. Safe from any thread: one ``write`` a record on an
+    ``O_APPEND`` descriptor. A forked child must make a journal of its own.
+
+    Args:
+        path: the file; it must not exist, else a number is added to its name.
+        header: fields of the first record.
+    """
+
+    def __init__(self, path: str, header: dict[str, Any]) -> None:
+        import msgspec
+
+        self.path = path
+        self.dropped = 0
+        self._header = header
+        self._descriptor = -1
+        self._encode = msgspec.json.Encoder().encode
+        self._opening = threading.Lock()
+        self._failed = False
+        self._closed = False
+
+    def write(self, kind: str, **fields: Any) -> int:
+        """Append one record and return its time in nanoseconds."""
+        now = time.monotonic_ns()
+        if self._closed:
+            return now
+        if None in fields.values():
+            fields = {name: value for name, value in fields.items() if value is not None}
+        record = {"kind": kind, "t": now, **fields}
+        try:
+            line = self._encode(record) + b"\n"
+            if self._descriptor < 0:
+                self._open()
+            if os.write(self._descriptor, line) != len(line):
+                raise OSError("short write")  # noqa: TRY301  # handled like any failed write
+        except (OSError, TypeError, ValueError) as error:
+            self._drop(error)
+        return now
+
+    @property
+    def started(self) -> bool:
+        """Whether the file was made."""
+        return self._descriptor >= 0
+
+    def close(self) -> None:
+        """Close the file. Later records are dropped in silence: of blocks that outlive their session."""
+        self._closed = True
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+    def _open(self) -> None:
+        with self._opening:
+            if self._descriptor >= 0:
+                return
+            if self._failed:
+                raise OSError("the journal could not be opened")
+            self._failed = True
+            os.makedirs(os.path.dirname(self.path), exist_ok=True)
+            stem, extension = os.path.splitext(self.path)
+            descriptor = -1
+            for number in range(1000):
+                self.path = stem + (f".{number}" if number else "") + extension
+                try:
+                    descriptor = os.open(
+                        self.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC, 0o644
+                    )
+                    break
+                except FileExistsError:
+                    continue
+            header = {"kind": "process", "t": time.monotonic_ns(), "wall": time.time_ns(), **self._header}
+            os.write(descriptor, self._encode(header) + b"\n")
+            self._descriptor, self._failed = descriptor, False
+
+    def _drop(self, error: Exception) -> None:
+        self.dropped += 1
+        if self.dropped == 1:
+            import logging
+
+            logging.getLogger("profwin").warning(
+                "profwin cannot write its journal %s: %s; this run will lack evidence", self.path, error
+            )
+
+
+def read(path: str) -> Iterator[dict[str, Any]]:
+    """Yield the records of one journal, in file order.
+
+    A last line without its newline is a killed process's and is left out. Any other line that is not a JSON object
+    raises ``ValueError`` with the path and the line number. Unknown kinds and fields are passed through.
+    """
+    import json
+
+    with open(path, "rb") as file:
+        for number, line in enumerate(file, 1):
+            if not line.endswith(b"\n"):
+                return
+            try:
+                record = json.loads(line)
+            except ValueError:
+                record = None
+            if not isinstance(record, dict) or "kind" not in record:
+                raise ValueError(f"{path}:{number}: not a journal record")
+            yield record
