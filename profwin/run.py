@@ -1,0 +1,141 @@
+"""The run: which launch this process belongs to, and where its files go."""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+import time
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from profwin.settings import Settings
+
+__all__ = ["Run", "boot_id", "safe_name", "start_time"]
+
+_UNSAFE = re.compile(r"[^A-Za-z0-9._+-]+")
+_ATTEMPT = re.compile(r"_a(\d+)(?:\.\d+)?\.jsonl$")
+
+
+def boot_id() -> str:
+    """Return this boot's random id, or ``""`` where the kernel does not tell."""
+    try:
+        with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
+            return file.read().strip()
+    except OSError:
+        return ""
+
+
+def start_time(pid: int | str = "self") -> int:
+    """Return when a process started, in clock ticks since boot, or 0 where that cannot be read."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            return int(file.read().rpartition(b")")[2].split()[19])
+    except (OSError, IndexError, ValueError):
+        return 0
+
+
+def safe_name(name: str) -> str:
+    """Return a name as part of a path: all but ``A-Za-z0-9._+-`` becomes ``_``; never hidden or empty."""
+    return _UNSAFE.sub("_", name).lstrip(".")[:80] or "_"
+
+
+class Run:
+    """One launch, as this process knows it.
+
+    All processes of a launch agree on ``name`` and ``attempt``: they inherit ``PROFWIN_RUN`` and ``PROFWIN_ATTEMPT``,
+    or are ranks of one torchrun. A launch that is started again under the same explicit name gets the next attempt
+    number.
+
+    Attributes:
+        name: the run's id, also the name of its directory.
+        attempt: 0, and one more for each restart.
+        root: whether this process began the run: it writes the manifest and runs the finish command.
+        directory: ``<output>/<name>``.
+        process: this process in file names: its pid and four hexadecimal digits of the boot id, since containers and
+            hosts that share a directory repeat pids.
+    """
+
+    def __init__(self, settings: Settings, environment: Mapping[str, str]) -> None:
+        inherited = environment.get("PROFWIN_PARENT")
+        rank = settings.rank if settings.rank is not None else 0
+        name = settings.run or _torchrun(environment)
+        self.root = not inherited and rank == 0
+        self.name = name or time.strftime("%Y%m%d-%H%M%S-") + os.urandom(3).hex()
+        self.directory = os.path.join(settings.output, self.name)
+        self.rank, self.role = settings.rank, settings.role
+        self.boot = boot_id()
+        attempt = environment.get("PROFWIN_ATTEMPT") or environment.get("TORCHELASTIC_RESTART_COUNT") or ""
+        if attempt.isdigit():
+            self.attempt = int(attempt)
+        else:
+            self.attempt = self._next_attempt() if name else 0
+        self.here()
+
+    def here(self) -> None:
+        """Take this process's pid and start time; a forked child calls it again."""
+        self.pid, self.start = os.getpid(), start_time()
+        self.process = f"p{self.pid}-{self.boot.replace('-', '')[:4] or '0000'}"
+
+    def journal_path(self) -> str:
+        """Return where this process's journal goes."""
+        parts = (self._who(self.role or "process"), f"{self.process}_a{self.attempt}.jsonl")
+        return os.path.join(self.directory, "journal", "_".join(parts))
+
+    def trace_stem(self, purpose: str, step: int, name: str, role: str, occurrence: int, segment: int) -> str:
+        """Return the path of a collection's trace without its extension: unique in the run, and never used before.
+
+        Args:
+            purpose: ``"rollout"`` or ``"training"``.
+            step: the loop's step.
+            name: the window's or stage's name; a rollout window has a directory of its name, a stage one below
+                ``train``.
+            role: the role in the file's name.
+            occurrence: which window or stage of this name in the step, from 1.
+            segment: which part of it, from 1, where it was split.
+        """
+        where = (safe_name(name),) if purpose == "rollout" else ("train", safe_name(name))
+        part = f"n{occurrence}" + (f".{segment}" if segment > 1 else "")
+        file = f"{self._who(role)}_{self.process}_{part}_a{self.attempt}"
+        return os.path.join(self.directory, f"step_{step:06d}", *where, file)
+
+    def header(self, settings: Settings, schema: int, world: str | None) -> dict[str, object]:
+        """Return the fields of a journal's first record."""
+        fields: dict[str, object] = {
+            "schema": schema, "run": self.name, "attempt": self.attempt, "pid": self.pid, "start": self.start,
+            "boot": self.boot, "host": socket.gethostname(), "uid": os.getuid(), "role": self.role, "rank": self.rank,
+            "world": int(world) if world and world.isdigit() else None, "root": self.root,
+            "settings": settings.describe(),
+        }  # fmt: skip
+        return fields
+
+    def exports(self) -> dict[str, str]:
+        """Return the variables that make child processes part of this run."""
+        return {
+            "PROFWIN_RUN": self.name,
+            "PROFWIN_ATTEMPT": str(self.attempt),
+            "PROFWIN_PARENT": f"{self.pid}-{self.start}",
+        }
+
+    def _who(self, role: str) -> str:
+        return f"rank{self.rank}_{safe_name(role)}" if self.rank is not None else f"norank_{safe_name(role)}"
+
+    def _next_attempt(self) -> int:
+        try:
+            files = os.listdir(os.path.join(self.directory, "journal"))
+        except OSError:
+            return 0
+        return max((int(match[1]) + 1 for file in files if (match := _ATTEMPT.search(file))), default=0)
+
+
+def _torchrun(environment: Mapping[str, str]) -> str | None:
+    launch = environment.get("TORCHELASTIC_RUN_ID")
+    if launch is None:
+        return None
+    if launch != "none":
+        return safe_name(f"torchrun-{launch}")
+    # Without --rdzv-id all launches are called "none"; the ranks of one share the agent that started them.
+    parent = os.getppid()
+    return f"torchrun-{boot_id().replace('-', '')[:4]}-{parent}-{start_time(parent)}"
