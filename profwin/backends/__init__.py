@@ -1,0 +1,125 @@
+"""Backends: what records. One module each, imported when first used and found by name in one table.
+
+A backend is opened, never started: :meth:`Backend.open` returns a context manager, so no stop can lack its start.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+from profwin.errors import SettingError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from contextlib import AbstractContextManager
+    from typing import Any, Protocol
+
+    from profwin.settings import Settings
+
+    class Recording(Protocol):
+        """A backend's running profiler."""
+
+        def span(self, name: str) -> AbstractContextManager[object]:
+            """Return a named range inside the recording, for the calling thread."""
+
+        def step(self) -> None:
+            """Say that a training step ended inside the recording."""
+
+        def export(self) -> list[str]:
+            """Write what was recorded, once, after the recording was left; return the paths of the finished files.
+
+            Raises:
+                Exception: nothing usable was recorded, or it could not be written. No half file is left.
+            """
+
+    class Backend(Protocol):
+        """Opens recordings. A process has one instance of each backend it uses."""
+
+        name: str
+        exclusive: bool
+        """Whether two recordings on one device disturb each other: then the device lock is taken for it."""
+        thread_bound: bool
+        """Whether a recording must be left in the thread that entered it."""
+        revocable: bool
+        """Whether a recording may be ended from outside at any time, on another's request."""
+
+        def __init__(self, settings: Settings) -> None: ...
+
+        def foreign(self) -> str | None:
+            """Say, in words, which profiler that is not ours keeps this backend from recording; None if none."""
+
+        def open(self, request: Request) -> AbstractContextManager[Recording]:
+            """Return a context manager that records from its entry to its exit."""
+
+
+__all__ = ["Request", "available", "load"]
+
+_TABLE = {"record": "profwin.backends.record", "torch": "profwin.backends.torch"}
+_NEEDS = {"torch": "torch"}
+
+
+class Request:
+    """What a backend is asked to record.
+
+    Args:
+        make_stem: called when the path is first asked for.
+        make_metadata: called when the metadata is first asked for.
+    """
+
+    def __init__(self, make_stem: Callable[[], str], make_metadata: Callable[[], dict[str, Any]]) -> None:
+        self._make_stem, self._make_metadata = make_stem, make_metadata
+
+    @cached_property
+    def stem(self) -> str:
+        """Absolute path of the trace, without extension; its directory may not exist yet."""
+        return self._make_stem()
+
+    @cached_property
+    def metadata(self) -> dict[str, Any]:
+        """JSON values that the trace must carry under the key ``profwin``."""
+        return self._make_metadata()
+
+
+def available() -> dict[str, str | None]:
+    """Return every known backend's name, with None if it can be used here and else the reason why not."""
+    from importlib.util import find_spec
+
+    found: dict[str, str | None] = {}
+    for name in sorted(_TABLE):
+        need = _NEEDS.get(name)
+        missing = need is not None and find_spec(need) is None
+        found[name] = f"the package {need!r} is not installed: pip install 'profwin[{need}]'" if missing else None
+    for entry in _entry_points():
+        found.setdefault(entry.name, None)
+    return found
+
+
+def load(name: str) -> type[Backend]:
+    """Return a backend's class. Its module is imported; the profiler that it drives may not be until it opens.
+
+    Raises:
+        SettingError: the name is unknown or the backend cannot be used here; all names are listed with their reasons.
+    """
+    module = _TABLE.get(name)
+    if module is None:
+        for entry in _entry_points():
+            if entry.name == name:
+                try:
+                    found: type[Backend] = entry.load()
+                except Exception as error:
+                    raise SettingError("backend", name, f"another: it failed to load ({error})") from error
+                return found
+    if module is None or available()[name] is not None:
+        listed = "; ".join(each + (f" (no: {reason})" if reason else "") for each, reason in available().items())
+        raise SettingError("backend", name, f"one or several of: {listed}")
+    from importlib import import_module
+
+    built_in: type[Backend] = import_module(module).BACKEND
+    return built_in
+
+
+def _entry_points() -> list[Any]:
+    from importlib.metadata import entry_points
+
+    return list(entry_points(group="profwin.backends"))
