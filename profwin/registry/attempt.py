@@ -1,0 +1,183 @@
+"""Taking devices: one try after the other until all are held or somebody says no."""
+
+from __future__ import annotations
+
+import time
+
+from profwin.errors import StateError
+from profwin.registry.file import held_here
+from profwin.registry.held import Busy, hold_all, lock_all
+from profwin.registry.process import gone, identity
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from profwin.registry.file import LockFile
+    from profwin.registry.held import Further, Held, What
+    from profwin.registry.holder import Holder
+    from profwin.registry.process import ProcessIdentity
+
+__all__ = ["Attempt"]
+
+_SETTLE = 2e-3  # seconds that a device may be between two holders before nobody is known to hold it
+_SHORT = 5e-5
+_SPURIOUS_PAUSE = 3e-5
+_SLEPT = 1e-4
+_SPURIOUS = 3  # immediate wake-ups in a row that found the device held, before each costs a pause
+_SPURIOUS_LIMIT = 64  # and before the FIFO is opened anew, which waits for the next holder's end of it
+_BACKSTOP = ((1.0, 0.010), (float("inf"), 0.050))  # (seconds waited, seconds between tries without a wake-up)
+
+
+class Attempt:
+    """Tries to take some devices, all or none. For one thread at a time; close it in a ``finally``.
+
+    ::
+
+        attempt = registry.attempt(keys, ...)
+        try:
+            while (result := attempt.step()) is None:
+                attempt.wait(remaining)
+        finally:
+            attempt.close()
+
+    Attributes:
+        busy: the last answer that was not "held"; None before there is one.
+    """
+
+    __slots__ = (
+        "_blocked",
+        "_closed",
+        "_files",
+        "_further",
+        "_owner",
+        "_spurious",
+        "_started",
+        "_unsettled",
+        "_wait_for",
+        "_what",
+        "busy",
+    )
+
+    def __init__(
+        self,
+        further: Further,
+        files: list[LockFile],
+        what: What,
+        wait_for: Callable[[Holder | None], bool],
+        owner: frozenset[ProcessIdentity],
+    ) -> None:
+        self._further, self._files, self._what = further, files, what
+        self._wait_for, self._owner = wait_for, owner
+        self._closed = False
+        self._spurious = 0
+        self._blocked: LockFile | None = None
+        self._started = self._unsettled = 0.0
+        self.busy: Busy | None = None
+
+    def step(self) -> Held | Busy | None:
+        """Try once.
+
+        Returns:
+            The devices; or the final refusal; or None where ``wait_for`` said that the holder is worth
+            waiting for.
+
+        Raises:
+            RegistryError: a lock file cannot be used or trusted. Nothing is held then.
+            StateError: the attempt is closed.
+        """
+        if self._closed:
+            raise StateError("this attempt is closed", "begin a new one")
+        try:
+            while True:
+                self._blocked = blocked = lock_all(self._files, self._owner)
+                if blocked is None:
+                    held = hold_all(self._files, self._what, self._further)
+                    self._closed = True
+                    return held
+                if blocked.mark is None and not blocked.watching:
+                    blocked.watch()
+                    continue
+                if self._settled():
+                    return self._judge()
+                if self.busy is not None:
+                    return None
+                time.sleep(_SHORT)
+        except BaseException:
+            self.close()
+            raise
+
+    def wait(self, seconds: float) -> None:
+        """Sleep until the device may be free, at most ``seconds``. Ctrl-C ends it at once."""
+        blocked, now = self._blocked, time.monotonic()
+        if blocked is None or seconds <= 0:
+            return
+        if self._unsettled and now - self._unsettled < _SETTLE:
+            time.sleep(min(seconds, _SHORT))
+            return
+        waited = now - self._started
+        pause = min(seconds, next(pause for limit, pause in _BACKSTOP if waited < limit))
+        if blocked.mark is not None:
+            time.sleep(pause)  # an engine's death or confirmed stop closes no FIFO
+        elif not blocked.sleep(pause) or time.monotonic() - now > _SLEPT:
+            self._spurious = 0  # it slept: waiters who lose to another waiter must not be slowed down
+        else:
+            self._spurious += 1
+            if self._spurious > _SPURIOUS_LIMIT:
+                self._spurious = 0
+                blocked.close()
+            elif self._spurious > _SPURIOUS:
+                time.sleep(min(seconds, _SPURIOUS_PAUSE))
+
+    def filenos(self) -> list[int]:
+        """Give the descriptor that hangs up when the device may be free; none where only time tells.
+
+        It is valid until the next :meth:`step`, :meth:`wait` or :meth:`close`.
+        """
+        blocked = self._blocked
+        return [] if blocked is None else list(blocked.numbers)[1:2]
+
+    def close(self) -> None:
+        """Leave nothing open, unless the devices are held: then this does nothing. May be called again."""
+        if not self._closed:
+            self._closed = True
+            for file in self._files:
+                file.close()
+
+    def _settled(self) -> bool:
+        """Say whether the record can be believed, or has been between two holders for too long."""
+        blocked, now = self._blocked, time.monotonic()
+        self._started = self._started or now
+        if blocked is None:
+            return True
+        holder = None if blocked.mark is not None else blocked.holder()
+        if holder is not None and holder.held and self._credible(holder, blocked):
+            self._unsettled = 0.0
+        elif blocked.mark is None:
+            holder = None
+            self._unsettled = self._unsettled or now
+            if now - self._unsettled < _SETTLE:
+                return False
+        self.busy = Busy(
+            blocked.key, holder, "unknown" if holder is None else "busy", now - self._started, blocked.mark
+        )
+        return True
+
+    @staticmethod
+    def _credible(holder: Holder, file: LockFile) -> bool:
+        own = holder.identity == identity()
+        return held_here(file.path) if own else not gone(holder.identity)
+
+    def _judge(self) -> Busy | None:
+        busy = self.busy
+        if busy is None:
+            return None
+        holder = busy.holder
+        if holder is not None and holder.identity == identity():
+            busy.reason = "self"
+        elif self._wait_for(holder):
+            return None
+        elif holder is not None and holder.kind == "training":
+            busy.reason = "peer"
+        self.close()
+        return busy

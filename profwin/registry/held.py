@@ -1,0 +1,180 @@
+"""Devices that are held, and the answer that they are not."""
+
+from __future__ import annotations
+
+from profwin.errors import StateError
+from profwin.registry.holder import own_record
+from profwin.registry.process import within
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from profwin.registry.attempt import Attempt
+    from profwin.registry.file import LockFile
+    from profwin.registry.holder import Holder, Mark
+    from profwin.registry.process import ProcessIdentity
+
+    What = tuple[str, str, str, int | None]  # run, kind, name, step
+    Further = Callable[[What, Iterable[str]], Attempt]
+
+__all__ = ["Busy", "Held", "hold_all", "lock_all"]
+
+
+class Busy:
+    """Why a device was not taken.
+
+    Attributes:
+        device: the key of the first device, in their order, that could not be had.
+        holder: what its holder wrote; None where nobody is known to hold it.
+        reason: ``"busy"`` held by another process; ``"peer"`` held by another process for training, and the
+            caller did not want to wait for that; ``"self"`` held by this process; ``"unknown"`` nobody is
+            known to hold it, or an engine may be recording on it.
+        waited: seconds from the first try to this answer.
+        mark: the mark of the engine that may be recording; None where there is none.
+    """
+
+    __slots__ = ("device", "holder", "mark", "reason", "waited")
+
+    def __init__(
+        self, device: str, holder: Holder | None, reason: str, waited: float = 0.0, mark: Mark | None = None
+    ) -> None:
+        self.device, self.holder, self.reason, self.waited, self.mark = device, holder, reason, waited, mark
+
+    def describe(self) -> str:
+        """Name who has the device, in words; safe to print."""
+        if self.holder is not None:
+            return self.holder.describe()
+        if self.mark is not None:
+            return self.mark.describe()
+        return "an unknown holder"
+
+    def __repr__(self) -> str:
+        return f"Busy({self.device!r}, {self.reason!r}, {self.describe()})"
+
+
+class Held:
+    """The exclusive right to collect on some devices, until :meth:`release` or the process's death.
+
+    May be released from any thread, and from a signal handler. In a forked child it is inert: the parent goes
+    on holding. One that is dropped without a release is released.
+
+    Attributes:
+        keys: the devices, sorted; empty once released.
+        mark: the mark found on the devices, where the caller said that it is the mark's owner: confirm the
+            engine's stop before anything else starts to record, then :meth:`clear_mark`. Else the one set
+            last.
+    """
+
+    __slots__ = ("_files", "_further", "_what", "mark")
+
+    def __init__(self, files: list[LockFile], what: What, further: Further) -> None:
+        self._files, self._what, self._further = files, what, further
+        self.mark: Mark | None = None
+        for file in files:
+            self.mark = self.mark or file.mark
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The devices held now."""
+        return tuple(file.key for file in self._files if file.held)
+
+    def release(self) -> None:
+        """Release all devices; the first waiter of each is woken. May be called again. Never raises."""
+        for file in self._files:
+            file.close()
+        self._files = []
+
+    def extend(self, keys: Iterable[str]) -> Busy | None:
+        """Take further devices in one try, all or none, without waiting, since a wait could deadlock.
+
+        Args:
+            keys: those that are held already are left alone.
+
+        Returns:
+            None if all are held now, else why not.
+
+        Raises:
+            RegistryError: see :meth:`Attempt.step`.
+            StateError: nothing is held any more.
+        """
+        held = self.keys
+        if not held:
+            raise StateError("these devices are released", "take them anew")
+        attempt = self._further(self._what, [key for key in keys if key not in held])
+        try:
+            result = attempt.step()
+            if isinstance(result, Busy):
+                return result
+            if result is not None:
+                self._files, result._files = sorted(self._files + result._files, key=_key), []
+            return None
+        finally:
+            attempt.close()
+
+    def lost(self) -> list[str]:
+        """Name the devices whose lock file was deleted or replaced: others may have taken them meanwhile."""
+        return [file.key for file in self._files if file.lost()]
+
+    def set_mark(self, mark: Mark) -> None:
+        """Mark all devices as perhaps recorded on by other processes, *before* these are asked to start.
+
+        The mark outlives this process. It ends with :meth:`clear_mark`, proof that its processes are gone, or
+        ``profwin locks --confirm``.
+
+        Raises:
+            RegistryError: it cannot be written, or nothing is held: do not start the engine.
+            ValueError: the mark names too many processes.
+        """
+        try:
+            for file in self._files:
+                file.write_mark(mark)
+        except BaseException:
+            # No engine will be asked to start, so nothing may stay marked.
+            for file in self._files:
+                if file.mark is mark:
+                    file.clear_mark()
+            raise
+        self.mark = mark
+
+    def clear_mark(self) -> None:
+        """Remove the mark from all devices, after the engine has confirmed its stop.
+
+        Raises:
+            RegistryError: it cannot be removed.
+        """
+        for file in self._files:
+            file.clear_mark()
+        self.mark = None
+
+    def __del__(self) -> None:
+        for file in getattr(self, "_files", ()):  # missing where a Ctrl-C came in __init__
+            if file.numbers:
+                file.close()
+
+
+def _key(file: LockFile) -> str:
+    return file.key
+
+
+def lock_all(files: list[LockFile], owner: frozenset[ProcessIdentity]) -> LockFile | None:
+    """Lock every file, or none, and then give the one in the way: locked by somebody, or marked by others."""
+    for file in files:
+        if file.lock():
+            if file.mark is None or within(file.mark.processes, owner):
+                continue
+            file.close()
+        for other in files:
+            if other is file:
+                break
+            other.close()
+        return file
+    return None
+
+
+def hold_all(files: list[LockFile], what: What, further: Further) -> Held:
+    """Write the records of files that are all locked."""
+    record = own_record(*what)
+    for file in files:
+        file.hold(record)
+    return Held(files, what, further)
