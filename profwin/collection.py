@@ -1,0 +1,196 @@
+"""A collection: profilers that are recording, the device locks they need, and the intervals of user code inside.
+
+The only owner of a running profiler. It is started once and stopped once; order on the way in: locks, journal,
+profilers; on the way out the reverse, each whatever the others do.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from functools import partial
+
+from profwin.backends import Request
+from profwin.engines.recording import EngineRecording
+from profwin.errors import BackendError, ProfwinError
+from profwin.interval import number
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from contextlib import AbstractContextManager
+    from typing import Any
+
+    from profwin.backends import Recording
+    from profwin.interval import Interval
+    from profwin.registry.lock import Held
+    from profwin.session import Session
+
+__all__ = ["Collection"]
+
+
+class Collection:
+    """Profilers that record one window, stage or step of this process, or an engine's window.
+
+    State goes from ``"new"`` to ``"open"``, ``"closing"`` and ``"closed"``; the owner of the process's collections
+    changes it under its mutex and sees to it that start and stop are called once.
+
+    Args:
+        session: whose settings, journal and backends are used.
+        first: the interval that it is opened for.
+        name, occurrence, segment: which collection of the step it is; its trace is named after them.
+    """
+
+    def __init__(self, session: Session, first: Interval, *, name: str, occurrence: int, segment: int) -> None:
+        self.identifier = number()
+        self.session, self.engine = session, first.engine
+        self.purpose, self.step, self.keys, self.site = first.purpose, first.step, first.keys, first.site
+        self.role, self.name, self.occurrence, self.segment = first.role, name, occurrence, segment
+        self.members: list[Interval] = []
+        self.through = first.step  # the latest step inside, where a recording goes on over several
+        self.state = "new"
+        self.thread = threading.get_ident()
+        self.held: Held | None = None
+        self._begun = False
+        self.recordings: list[tuple[str, Recording]] = []
+        self._open: list[tuple[str, AbstractContextManager[Any]]] = []
+
+    @property
+    def thread_bound(self) -> bool:
+        """Whether it must be stopped in the thread that started it."""
+        return self.engine is None and any(backend.thread_bound for backend in self.session.backends())
+
+    def start(self, held: Held | None, waited: float) -> None:
+        """Start every profiler, with the locks in hand.
+
+        Raises:
+            ProfwinError: one failed; the caller must stop the collection, which also releases the locks.
+        """
+        self.held, self._begun = held, True
+        session = self.session
+        version = session.weight_version()
+        request = Request(self._stem, lambda: self._metadata(version))
+        names = ["engine"] if self.engine is not None else [backend.name for backend in session.backends()]
+        session.journal.write(
+            "open", collection=self.identifier, purpose=self.purpose, name=self.name, step=self.step,
+            occurrence=self.occurrence, segment=self.segment, backends=names, devices=list(self.keys),
+            waited=round(waited, 6) if waited else None, version=version,
+            lock=None if self.keys and held is not None else "process" if not self.keys else "none",
+        )  # fmt: skip
+        if self.engine is not None:
+            engine = self.engine
+            self._enter("engine", lambda: EngineRecording(session, engine, held, self.keys, request))
+            return
+        for backend in session.backends():
+            self._enter(backend.name, partial(backend.open, request))
+
+    def _stem(self) -> str:
+        make = self.session.run.trace_stem
+        return make(self.purpose, self.step, self.name, self.role, self.occurrence, self.segment)
+
+    def _metadata(self, version: int | None) -> dict[str, Any]:
+        run = self.session.run
+        return {
+            "schema": 1, "run": run.name, "attempt": run.attempt, "purpose": self.purpose, "step": self.step,
+            "name": self.name, "occurrence": self.occurrence, "segment": self.segment, "devices": list(self.keys),
+            "role": self.role, "rank": run.rank, "weight_version": version, "collection": self.identifier,
+        }  # fmt: skip
+
+    def _enter(self, name: str, make: Callable[[], AbstractContextManager[Recording]]) -> None:
+        try:
+            manager = make()
+            recording = manager.__enter__()
+        except ProfwinError:
+            raise
+        except Exception as error:
+            raise BackendError(name, "open", f"{type(error).__name__}: {error}") from error
+        self._open.append((name, manager))
+        self.recordings.append((name, recording))
+
+    def stop(self, reason: str) -> ProfwinError | None:
+        """Stop every profiler and release the locks, whatever fails; return the first failure.
+
+        An exception that is not an error, such as KeyboardInterrupt, is raised again at the end.
+        """
+        if self.state == "new" and not self._begun:
+            return None
+        began = time.monotonic()
+        failure: ProfwinError | None = None
+        interrupt: BaseException | None = None
+        try:
+            while self._open:
+                name, manager = self._open.pop()
+                try:
+                    manager.__exit__(None, None, None)
+                except ProfwinError as error:
+                    failure = failure or error
+                except Exception as error:  # noqa: BLE001  # whatever a profiler raises
+                    failure = failure or BackendError(name, "close", f"{type(error).__name__}: {error}")
+                    failure.__cause__ = error
+                except BaseException as error:  # noqa: BLE001  # raised again below, when all have stopped
+                    interrupt = interrupt or error
+        finally:
+            self._release(reason, time.monotonic() - began, failure)
+        if interrupt is not None:
+            raise interrupt
+        return failure
+
+    def _release(self, reason: str, seconds: float, failure: ProfwinError | None) -> None:
+        write, held = self.session.journal.write, self.held
+        try:
+            if held is not None and self.keys:
+                for key in held.lost():
+                    write("lost", device=key, collection=self.identifier)
+            write(
+                "close", collection=self.identifier, reason=reason, seconds=round(seconds, 6),
+                error=None if failure is None else str(failure),
+            )  # fmt: skip
+        finally:
+            if held is not None:
+                held.release()
+                self.held = None
+
+    def export(self) -> ProfwinError | None:
+        """Write the traces; the locks are free already. Return the first failure. No half file is left."""
+        failure: ProfwinError | None = None
+        recordings, self.recordings = self.recordings, []
+        for name, recording in recordings:
+            began = time.monotonic()
+            try:
+                paths = recording.export()
+            except Exception as error:  # noqa: BLE001  # whatever a profiler raises
+                failure = failure or (
+                    error if isinstance(error, ProfwinError) else BackendError(name, "export", str(error))
+                )
+                self._journal_export(name, None, time.monotonic() - began, str(error))
+                continue
+            for path in paths:
+                self._journal_export(name, path, time.monotonic() - began, None)
+        return failure
+
+    def _journal_export(self, backend: str, path: str | None, seconds: float, error: str | None) -> None:
+        size = None
+        if path is not None:
+            try:
+                size = os.stat(path).st_size
+            except OSError as missing:
+                error = str(missing)
+            path = os.path.relpath(path, self.session.run.directory)
+        self.session.journal.write(
+            "export",
+            collection=self.identifier,
+            backend=backend,
+            path=path,
+            bytes=size,
+            seconds=round(seconds, 6),
+            error=error,
+        )
+
+    def abandon(self) -> list[AbstractContextManager[Any]]:
+        """Forget everything without stopping it, in a forked child. Return what the child must still leave itself."""
+        for interval in self.members:
+            interval.left = True
+        left = [] if self.engine is not None else [manager for _name, manager in self._open]
+        self._open, self.recordings, self.held, self.state = [], [], None, "closed"
+        return left

@@ -1,0 +1,74 @@
+"""Intervals: the windows, stages and spans of user code."""
+
+from __future__ import annotations
+
+import itertools
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
+    from profwin.collection import Collection
+    from profwin.engines import Engine
+
+__all__ = ["Interval", "intersect", "number"]
+
+_numbers = itertools.count(1)
+
+
+def number() -> int:
+    """Return the next number in this process, for an interval or a collection in its journal."""
+    return next(_numbers)
+
+
+class Interval:
+    """A window, stage or span of user code, from its entry to its exit.
+
+    Attributes:
+        what: ``"window"``, ``"stage"`` or ``"span"``.
+        name, step, role: as the journal has them.
+        keys: device keys; empty where the process stands for its device.
+        site: ``file:line`` of the code.
+        engine: what records, where that is not this process.
+        scoped: whether it begins and ends in one thread, so that a named range may mark it in the trace.
+        occurrence: number of this name in this step and process, from 1.
+        left: whether it has ended.
+        collection: what records it, once it is known; None if it runs unrecorded.
+    """
+
+    __slots__ = (
+        "collection",
+        "engine",
+        "identifier",
+        "keys",
+        "left",
+        "name",
+        "occurrence",
+        "ranges",
+        "role",
+        "scoped",
+        "site",
+        "step",
+        "what",
+    )
+
+    def __init__(
+        self, what: str, name: str, step: int, keys: tuple[str, ...], site: str, *, role: str,
+        engine: Engine | None = None, scoped: bool = False, occurrence: int = 1,
+    ) -> None:  # fmt: skip
+        self.identifier = number()
+        self.what, self.name, self.step, self.keys, self.site = what, name, step, keys, site
+        self.role, self.engine, self.scoped, self.occurrence = role, engine, scoped, occurrence
+        self.left = False
+        self.collection: Collection | None = None
+        self.ranges: list[AbstractContextManager[object]] = []
+
+    @property
+    def purpose(self) -> str:
+        """``"rollout"`` for a window, else ``"training"``."""
+        return "rollout" if self.what == "window" else "training"
+
+
+def intersect(some: tuple[str, ...], others: tuple[str, ...]) -> bool:
+    """Say whether two sets of device keys share a device; an empty one is the process itself, so it always does."""
+    return not some or not others or not set(some).isdisjoint(others)

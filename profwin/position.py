@@ -1,0 +1,183 @@
+"""The position: at which step of the loop this process is, and what decorated calls read of it."""
+
+from __future__ import annotations
+
+import ctypes
+import itertools
+import os
+
+from profwin.board import Board
+from profwin.run import safe_name, start_time
+from profwin.switch import SWITCH
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from profwin.session import Session
+
+__all__ = ["Position"]
+
+_KEPT_STEPS = 8
+
+
+class Position:
+    """Which step is generated and which is trained, as far as this process knows.
+
+    A stage's step is that of this process's ``training_step``, else of its latest window, else the board's. A window
+    publishes its step for both sides, unless a process has declared which step it trains: in loops that take turns that
+    is the step that is trained next, and pipelined loops use ``training_step``. In a process that uses it, stages
+    outside of it are not recorded: they belong to no step.
+
+    Args:
+        session: whose selection applies.
+    """
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self.board = Board(None)
+        self._training: int | None = None
+        self._window: int | None = None
+        self._own = ctypes.c_int64(0)
+        self._always = ctypes.c_int64(1)
+        self._never = ctypes.c_int64(0)
+        self._live = self.board.selected_word()
+        self._numbers: dict[tuple[str, int, str], itertools.count[int]] = {}
+        self._latest = -1
+        self._known = (-1, False)
+        self._declares = False
+
+    def attach(self) -> None:
+        """Map the run's board; where it cannot be shared, this process goes by its own steps alone."""
+        session = self._session
+        try:
+            directory = session.registry().directory
+            path = os.path.join(directory, f"{safe_name(session.run.name)}.{os.geteuid()}.board")
+            self.board = Board(path, attempt=session.run.attempt, fresh=session.run.root)
+        except OSError as error:
+            session.finding(
+                "no-board", f"the step board cannot be shared: {error}; other processes do not learn the step"
+            )
+        self._live = self.board.selected_word()
+        self.refresh()
+
+    def selected(self, step: int) -> bool:
+        """Say whether a step is to be recorded in this run."""
+        known, selected = self._known
+        if known != step:
+            steps = self._session.settings.steps
+            selected = steps is not None and step in steps
+            self._known = (step, selected)
+        return selected
+
+    def continues(self, step: int, following: int) -> bool:
+        """Say whether a step's recording goes on into the next one."""
+        return self._session.settings.continuous and following == step + 1 and self.selected(following)
+
+    def rank_selected(self) -> bool:
+        """Say whether this process's rank is recorded; one that does not know its rank is."""
+        ranks, rank = self._session.settings.ranks, self._session.settings.rank
+        return ranks is None or rank is None or rank in ranks
+
+    def training_side(self) -> tuple[int, bool]:
+        """Return the step that a stage of this process belongs to now, and whether it is selected."""
+        if self._training is not None:
+            return self._training, self.selected(self._training)
+        if self._declares:
+            return self._latest, False
+        if self._window is not None:
+            return self._window, self.selected(self._window)
+        side = self.board.read("training")
+        return side.step, side.selected
+
+    def begin_rollout(self, step: int, version: int | None) -> bool:
+        """Take note that a window of a step begins here; return whether the step is selected."""
+        selected = self.selected(step)
+        if step != self._window:
+            self._move("rollout", step, selected, version)
+            self._window = step
+            self._session.owner.end_windows(step)
+            self._session.owner.end_step(self._training if self._training is not None else step, "step")
+        number = -1 if version is None else version
+        self.board.write("rollout", step, selected, version=number)
+        if not self._declared_elsewhere():
+            self.board.write("training", step, selected, version=number)
+        self.refresh()
+        return selected
+
+    def begin_training(self, step: int, version: int | None) -> int | None:
+        """Take note that this process trains a step; return what it trained before, for :meth:`end_training`."""
+        selected, before = self.selected(step), self._training
+        self._move("training", step, selected, version)
+        self._training, self._declares = step, True
+        if before != step:
+            self._end_collections(before, step)
+        self.board.write(
+            "training",
+            step,
+            selected,
+            version=-1 if version is None else version,
+            declarer=(os.getpid(), start_time()),
+        )
+        self.refresh()
+        return before
+
+    def end_training(self, step: int, before: int | None) -> None:
+        """Take note that the step is trained; stages that other processes begin now belong to no selected step."""
+        self._training = before
+        if not self.continues(step, step + 1):
+            self._session.owner.end_step(None, "step")
+        self.board.write("training", step, False, declarer=(os.getpid(), start_time()))
+        self.refresh()
+        if self._session.settings.steps is not None and self._session.settings.steps.last == step:
+            self._session.finish()
+
+    def number(self, what: str, step: int, name: str) -> int:
+        """Return which window or stage of this name in this step it is in this process, from 1."""
+        return next(self._numbers.setdefault((what, step, name), itertools.count(1)))
+
+    def recording_changed(self) -> None:
+        """Take note that a collection was opened or closed."""
+        if self._session.settings.collect == "step":
+            self.refresh()
+
+    def refresh(self) -> None:
+        """Point the word that decorated calls read at what they need to know now.
+
+        While a recording goes on to the end of a step, every call must look closer, since it may be what ends it.
+        """
+        session = self._session
+        if not self.rank_selected():
+            SWITCH.word = self._never
+        elif session.settings.collect == "step" and any(
+            each.purpose == "training" for each in session.owner.collections
+        ):
+            SWITCH.word = self._always
+        elif self._declares or self._window is not None:
+            self._own.value = int(self.training_side()[1])
+            SWITCH.word = self._own
+        else:
+            SWITCH.word = self._live
+
+    def close(self) -> None:
+        """Take the board away where this process began the run."""
+        if self._session.run.root:
+            self.board.remove()
+
+    def _end_collections(self, before: int | None, step: int) -> None:
+        if before is None or not self.continues(before, step):
+            self._session.owner.end_step(step, "step")
+
+    def _move(self, side: str, step: int, selected: bool, version: int | None) -> None:
+        self._session.journal.write("step", side=side, step=step, selected=selected, version=version)
+        last = self._session.settings.steps.last if self._session.settings.steps is not None else None
+        if last is not None and self._latest <= last < step:
+            self._session.finish()
+        self._latest = max(self._latest, step)
+        for key in [key for key in list(self._numbers) if key[1] < step - _KEPT_STEPS]:
+            self._numbers.pop(key, None)
+        self._session.owner.forget(step - _KEPT_STEPS)
+
+    def _declared_elsewhere(self) -> bool:
+        if self._training is not None:
+            return True
+        side = self.board.read("training")
+        return side.declarer != 0 and start_time(side.declarer) == side.declarer_start

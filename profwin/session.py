@@ -1,0 +1,278 @@
+"""The session: what is set up in this process, and the small services that its parts share."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from profwin.errors import BackendError, ProfwinError, RegistryError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+    from typing import Any
+
+    from profwin.backends import Backend
+    from profwin.engines import Engine
+    from profwin.interval import Interval
+    from profwin.registry.holder import Holder, ProcessIdentity
+    from profwin.registry.lock import Attempt, Held, Registry
+    from profwin.settings import Settings
+
+__all__ = ["Session"]
+
+_NOBODY: frozenset[ProcessIdentity] = frozenset()
+
+
+class Session:
+    """What :func:`configure` makes; there is one at a time, and its parts are used from any thread.
+
+    Args:
+        settings: validated settings.
+        environment: variables that say which run this process belongs to.
+    """
+
+    def __init__(self, settings: Settings, environment: Mapping[str, str]) -> None:
+        from profwin.backends import load
+        from profwin.finish import FinishCommand
+        from profwin.journal import SCHEMA, Journal
+        from profwin.owner import Owner
+        from profwin.position import Position
+        from profwin.run import Run
+
+        self.settings = settings
+        self.run = Run(settings, environment)
+        self._world = environment.get("WORLD_SIZE")
+        self._backend_classes = [load(name) for name in settings.backend]
+        self._backends: list[Backend] | None = None
+        self.journal = Journal(self.run.journal_path(), self.run.header(settings, SCHEMA, self._world))
+        self._registry: Registry | None = None
+        self._unusable: RegistryError | None = None
+        self._mount_checked = False
+        self._keys: dict[tuple[str, ...], tuple[str, ...]] = {}
+        self._said: set[str] = set()
+        self._inherited: list[Any] = []
+        self._exit_hook_pid = 0
+        self.owner = Owner(self)
+        self._finish = FinishCommand(self)
+        self.position = Position(self)
+
+    def backends(self) -> list[Backend]:
+        """Return this process's backends; made when first asked for."""
+        if self._backends is None:
+            self._backends = [kind(self.settings) for kind in self._backend_classes]
+        return self._backends
+
+    def keys(self, names: Iterable[str] | None, engine: Engine | None) -> tuple[str, ...]:
+        """Return the keys of the devices to lock.
+
+        They are the engine's, else the given ones, else the settings', else those of this process's contexts; empty
+        where the process itself stands for its device.
+
+        Raises:
+            SettingError: a device name is wrong.
+        """
+        from profwin.registry.device import contexts, keys_of, unguarded
+
+        asked = (engine.devices if engine is not None else None) or names or self.settings.devices
+        if asked is None:
+            found = contexts()
+            if not found and (problem := unguarded()) is not None and "unguarded" not in self._said:
+                self.finding("unguarded", problem)
+            return found
+        asked = (asked,) if isinstance(asked, str) else tuple(asked)
+        if asked not in self._keys:
+            self._keys[asked] = keys_of(asked)
+        return self._keys[asked]
+
+    def attempt(self, interval: Interval, wait_for: Callable[[Holder | None], bool]) -> Attempt:
+        """Begin to ask for an interval's devices.
+
+        Raises:
+            RegistryError: this host's registry cannot be used.
+        """
+        return self.registry().attempt(
+            interval.keys, kind=interval.purpose, run=self.run.name, name=interval.name, step=interval.step,
+            wait_for=wait_for, owner_of_mark=_processes(interval.engine),
+        )  # fmt: skip
+
+    def take(self, interval: Interval) -> Held | None:
+        """Take an interval's devices if all are free this moment.
+
+        Raises:
+            RegistryError: this host's registry cannot be used.
+        """
+        if not self._mount_checked:
+            self._check_mount(interval.keys)
+        return self.registry().take(
+            interval.keys, kind=interval.purpose, run=self.run.name, name=interval.name, step=interval.step,
+            owner_of_mark=_processes(interval.engine),
+        )  # fmt: skip
+
+    def _check_mount(self, keys: tuple[str, ...]) -> None:
+        # Pretend devices belong to those who named them; a real one may be shared with other containers.
+        if any(not key.startswith("pretend-") for key in keys):
+            self._mount_checked = True
+            if self.registry().private:
+                directory = self.registry().directory
+                advice = "share it between the containers, or set PROFWIN_LOCK_DIR to a directory that they share"
+                self.finding("private-locks", f"only this container seems to see {directory}: {advice}")
+
+    def registry(self) -> Registry:
+        """Return the host's registry.
+
+        Raises:
+            RegistryError: it cannot be used; that is remembered and raised each time.
+        """
+        if self._unusable is not None:
+            raise self._unusable
+        if self._registry is None:
+            from profwin.registry.lock import Registry
+
+            try:
+                self._registry = Registry(self.settings.lock_dir)
+            except RegistryError as error:
+                self._unusable = error
+                raise
+            self.log(self._registry.choice, level=20)
+        return self._registry
+
+    def obstacle(self, interval: Interval) -> tuple[str, str, ProfwinError | None] | None:
+        """Say why this process's own profilers cannot record an interval now: reason, detail, error; None: they can."""
+        if interval.engine is not None:
+            return None
+        while self._inherited:
+            # A forked child inherits running profilers; they must be stopped here before ours can start.
+            self._leave(self._inherited.pop())
+        for backend in self.backends():
+            try:
+                foreign = backend.foreign()
+            except Exception as error:  # noqa: BLE001  # whatever a profiler raises, the training goes on
+                problem = f"{type(error).__name__}: {error}"
+                return "backend", problem, BackendError(backend.name, "open", problem)
+            if foreign is not None:
+                return "foreign", foreign, BackendError(backend.name, "open", foreign)
+        return None
+
+    def wait_budget(self) -> float:
+        """Return how many seconds may be spent waiting for one device in one step.
+
+        At most a quarter of the process group's timeout: one rank that waits keeps all others in their next collective.
+        """
+        distributed = sys.modules.get("torch.distributed")
+        budget = self.settings.wait_budget
+        try:
+            if distributed is not None and distributed.is_available() and distributed.is_initialized():
+                group = distributed.distributed_c10d._get_default_group()
+                timeout = group._get_backend(group._device_types[0]).options._timeout
+                return min(budget, float(timeout.total_seconds()) / 4)
+        except Exception as error:  # noqa: BLE001  # private names: without them the setting alone counts
+            self.warn(
+                "group-timeout",
+                f"the process group's timeout cannot be read ({error}): wait_budget={budget} counts",
+            )
+        return budget
+
+    def weight_version(self) -> int | None:
+        """Return the version of the weights in use, where somebody published it."""
+        version = self.position.board.version()
+        return version if version >= 0 else None
+
+    def refresh(self) -> None:
+        """Set the word that decorated calls read."""
+        self.position.refresh()
+
+    def complain(self, error: ProfwinError, *, raising: bool) -> None:
+        """Report a failure: raise it under ``strict`` where the caller allows, else warn once for its kind."""
+        if self.settings.strict and raising:
+            raise error
+        self.warn(f"{type(error).__name__} {getattr(error, 'device', '')}", str(error))
+
+    def finding(self, code: str, detail: str) -> None:
+        """Write a finding to the journal and warn of it once."""
+        self.journal.write("finding", code=code, detail=detail)
+        self.warn(code, detail)
+
+    def warn(self, key: str, message: str) -> None:
+        """Log a warning, once for each key."""
+        if key not in self._said:
+            self._said.add(key)
+            self.log(message)
+
+    def log(self, message: str, *, level: int = 30) -> None:
+        """Log to the logger ``profwin``; 30 is a warning, 20 information."""
+        import logging
+
+        logging.getLogger("profwin").log(level, "profwin: %s", message)
+
+    def journal_join(self, interval: Interval) -> None:
+        """Write which collection records an interval on after a pause, if one does."""
+        if interval.collection is not None:
+            self.journal.write("join", id=interval.identifier, collection=interval.collection.identifier)
+
+    def finish(self) -> None:
+        """Take note that the last selected step is done."""
+        self._finish.start()
+
+    def hook_exit(self) -> None:
+        """See to it that nothing records when this process ends, however it was started."""
+        if self._exit_hook_pid == os.getpid():
+            return
+        self._exit_hook_pid = os.getpid()
+        from profwin.configuration import at_exit
+
+        util = sys.modules.get("multiprocessing.util")
+        if util is not None:
+            # A forked child of multiprocessing ends without running atexit.
+            util.Finalize(None, at_exit, exitpriority=1000)
+
+    def close(self, reason: str) -> None:
+        """End the session: close what is open, write what the run needs at its end. Never raises but under Ctrl-C."""
+        self.owner.close_all(reason)
+        while self._inherited:
+            self._leave(self._inherited.pop())
+        self.position.close()
+        if self.settings.steps is not None:
+            self.finish()
+            self._finish.wait()
+            if self.run.root:
+                from profwin.manifest import conclude
+
+                conclude(self)
+        if self.journal.started:
+            self.journal.write("end", reason=reason, dropped=self.journal.dropped or None)
+        self.journal.close()
+
+    def forked(self) -> None:
+        """Become the session of a forked child: same run, own journal, none of the parent's collections."""
+        from profwin.journal import SCHEMA, Journal
+        from profwin.owner import Owner
+
+        files = sys.modules.get("profwin.registry.file")
+        if files is not None:
+            # Before anything else is dropped here: what is dropped unlocks, and the locks are the parent's.
+            files.forget()
+        self._inherited.extend(self.owner.abandon())
+        depth = self.owner.pauses.depth
+        # A new one: the locks of the old may be held by threads that do not exist here.
+        self.owner = Owner(self)
+        self.owner.pauses.depth = depth  # the child is inside the same blocks
+        self.journal.close()
+        self.run.here()
+        self.run.root = False
+        self.journal = Journal(self.run.journal_path(), self.run.header(self.settings, SCHEMA, self._world))
+        self.position.refresh()
+
+    def _leave(self, manager: Any) -> None:
+        try:
+            manager.__exit__(None, None, None)
+        except Exception as error:  # noqa: BLE001  # its data is the parent's and was recorded there
+            self.warn("inherited", f"a profiler inherited by fork could not be stopped: {error}")
+
+
+def _processes(engine: Engine | None) -> frozenset[ProcessIdentity]:
+    if engine is None:
+        return _NOBODY
+    from profwin.registry.holder import identity
+
+    return frozenset(identity(pid) for pid in engine.process_ids)
