@@ -102,9 +102,7 @@ def test_kind_and_identity_are_those_of_the_target():
 def test_no_parameter_name_is_reserved():
     """Parameters of the user's called like anything inside a decorator pass through untouched."""
 
-    def function(
-        self=1, instance=2, wrapped=3, args=4, kwargs=5, step=6, name=7, region=8, target=9, always=10
-    ):
+    def function(self=1, instance=2, wrapped=3, args=4, kwargs=5, step=6, name=7, region=8, target=9, always=10):
         return (self, instance, wrapped, args, kwargs, step, name, region, target, always)
 
     made = stage(function)
@@ -141,9 +139,7 @@ def test_region_sees_the_arguments():
     assert seen == [((1,), {"step": 2}), ((), {})]
 
 
-@pytest.mark.parametrize(
-    "kind", [ValueError, KeyboardInterrupt, SystemExit, asyncio.CancelledError, StopIteration]
-)
+@pytest.mark.parametrize("kind", [ValueError, KeyboardInterrupt, SystemExit, asyncio.CancelledError, StopIteration])
 def test_exceptions_pass_unchanged(kind):
     """The very exception object of the body reaches the caller, and the region has ended by then."""
     error = kind("real")

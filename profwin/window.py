@@ -1,0 +1,202 @@
+"""Rollout windows: the generation of a step, recorded here or by the engine that generates."""
+
+from __future__ import annotations
+
+import threading
+from functools import partial
+
+from profwin.configuration import current
+from profwin.errors import StateError
+from profwin.interval import Interval
+from profwin.passage import call_site, enter, enter_async, leave
+from profwin.step import checked_step
+from profwin.switch import SWITCH, compiling
+from profwin.wrap import wrap
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from typing import Any, TypeVar
+
+    from profwin.session import Session
+
+    Target = TypeVar("Target", bound=Callable[..., Any])
+
+__all__ = ["Window", "rollout_window"]
+
+_ROLE = "rollout"
+
+
+class Window:
+    """What :func:`rollout_window` returns: a context manager used once, or a decorator used any number of times."""
+
+    __slots__ = ("_devices", "_engine", "_entered", "_mutex", "_name", "_state", "_step", "_version")
+
+    def __init__(
+        self,
+        step: int | Callable[..., int],
+        engine: object,
+        devices: tuple[str, ...] | None,
+        name: str,
+        version: int | None,
+    ) -> None:
+        self._step, self._engine, self._devices, self._name, self._version = (
+            step,
+            engine,
+            devices,
+            name,
+            version,
+        )
+        self._state = "new"
+        self._mutex = threading.Lock()
+        self._entered: tuple[Session, Interval] | None = None
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return Window, (self._step, self._engine, self._devices, self._name, self._version)
+
+    @property
+    def recorded(self) -> bool:
+        """Whether the window is open and something records it."""
+        interval = self._entered[1] if self._entered is not None else None
+        return interval is not None and interval.collection is not None and interval.collection.state == "open"
+
+    def open(self) -> None:
+        """Begin the window, for trainers that have hooks instead of a block. Opening it twice changes nothing.
+
+        Raises:
+            StateError: it was closed already; a window is used once.
+            ProfwinError: under ``strict``, if it cannot be recorded; it is then closed.
+        """
+        with self._mutex:
+            if self._state == "closed":
+                raise StateError(f"window {self._name!r} was closed", "call rollout_window() anew for each window")
+            if self._state == "open":
+                return
+            self._state = "open"
+            self._begin(scoped=False)
+
+    def close(self) -> None:
+        """End the window, from any thread.
+
+        When several threads call it, one closes it and the others wait until it is closed. Closing one that was never
+        opened does nothing but log a warning.
+
+        Raises:
+            ProfwinError: under ``strict``, if what was recorded is lost.
+        """
+        with self._mutex:
+            if self._state == "new" and SWITCH.on:
+                import logging
+
+                logging.getLogger("profwin").warning("profwin: window %r was closed but never opened", self._name)
+            self._state = "closed"
+            self._end(None)
+
+    def __enter__(self) -> Window:
+        if SWITCH.on and not compiling():
+            with self._mutex:
+                self._take()
+                self._begin(scoped=True)
+        return self
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if self._state == "open":
+            with self._mutex:
+                self._state = "closed"
+                self._end(error)
+
+    async def __aenter__(self) -> Window:
+        if SWITCH.on:
+            self._take()
+            self._entered = await enter_async(partial(self._prepare, scoped=False))
+        return self
+
+    async def __aexit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        self.__exit__(kind, error, trace)
+
+    def __call__(self, target: Target) -> Target:
+        """Decorate a callable of any kind: each call is a window of its own."""
+        wrapped: Target = wrap(target, self, always=True)
+        return wrapped
+
+    def enter(self, args: tuple[Any, ...], kwargs: dict[str, Any], /) -> Window:
+        """Return the window of one call."""
+        step = self._step(*args, **kwargs) if callable(self._step) else self._step
+        return Window(checked_step(step), self._engine, self._devices, self._name, self._version)
+
+    aenter = enter
+
+    def _take(self) -> None:
+        if self._state != "new":
+            raise StateError(
+                f"window {self._name!r} of step {self._step} is already entered",
+                "call rollout_window() anew for each window",
+            )
+        self._state = "open"
+
+    def _begin(self, *, scoped: bool) -> None:
+        self._entered = enter(partial(self._prepare, scoped=scoped))
+
+    def _end(self, error: BaseException | None) -> None:
+        entered, self._entered = self._entered, None
+        if entered is not None:
+            leave(entered, error)
+
+    def _prepare(self, *, scoped: bool) -> tuple[Session, Interval] | None:
+        if not SWITCH.on:
+            return None
+        if callable(self._step):
+            from profwin.errors import SettingError
+
+            raise SettingError("step", self._step, "a number here: a callable is for the decorator")
+        session = current()
+        if session is None:
+            return None
+        selected = session.position.begin_rollout(self._step, self._version)
+        roles = session.settings.roles
+        if not selected or not session.position.rank_selected() or (roles is not None and _ROLE not in roles):
+            return None
+        from profwin.engines import adapt
+
+        engine = None if self._engine is None else adapt(self._engine)
+        interval = Interval(
+            "window", self._name, self._step, session.keys(self._devices, engine), call_site(), role=_ROLE,
+            engine=engine, scoped=scoped, occurrence=session.position.number("window", self._step, self._name),
+        )  # fmt: skip
+        return session, interval
+
+
+def rollout_window(
+    step: int | Callable[..., int],
+    *,
+    engine: object = None,
+    devices: str | Iterable[str] | None = None,
+    name: str = "rollout",
+    weight_version: int | None = None,
+) -> Window:
+    """Mark the generation of one step: ``with``, ``async with``, decorator, or ``open()`` and ``close()``.
+
+    If the step is selected, the window is recorded: by the engine, where one is given, else by this process's backends.
+    When it ends, its profiler has stopped and its devices are free for the first training stage; what other processes
+    and the stages of this one do meanwhile stands in the concepts page on ordering. If the step is not selected it only
+    says which step the loop is at. Several windows of one name in a step are numbered; one inside another of the same
+    step joins it. Reward models, teachers and any other inference that shares devices with training are windows of
+    another name.
+
+    Args:
+        step: the loop's step, from 0; as a decorator also a callable that is given the call's arguments and returns it.
+        engine: an object with ``start_profile`` and ``stop_profile``, see :class:`profwin.engines.ObjectEngine`.
+        devices: devices that are recorded, where the engine does not say; as in :func:`profwin.configure`.
+        name: of the window, in the journal and in paths.
+        weight_version: version of the weights that generate; it stands in the traces of this step.
+
+    Raises:
+        SettingError: the step is not a whole number from 0, or the engine lacks a method.
+        StateError: the object is entered a second time.
+        DeviceBusyError, BackendError, EngineError, RegistryError: under ``strict``, if it cannot be recorded.
+    """
+    if isinstance(devices, str):
+        devices = (devices,)
+    if not callable(step):
+        step = checked_step(step)
+    return Window(step, engine, None if devices is None else tuple(devices), name, weight_version)
