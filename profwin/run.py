@@ -38,8 +38,17 @@ def start_time(pid: int | str = "self") -> int:
 
 
 def safe_name(name: str) -> str:
-    """Return a name as part of a path: all but ``A-Za-z0-9._+-`` becomes ``_``; never hidden or empty."""
-    return _UNSAFE.sub("_", name).lstrip(".")[:80] or "_"
+    """Return a name as part of a path, another one for every name.
+
+    All but ``A-Za-z0-9._+-`` becomes ``_``, leading dots and what follows the 80th character go. A name that this
+    changes gets ``~`` and a checksum at its end, so that ``a/b`` and ``a_b`` are two paths.
+    """
+    safe = _UNSAFE.sub("_", name).lstrip(".")[:80]
+    if safe == name != "":
+        return safe
+    from zlib import crc32
+
+    return f"{safe or '_'}~{crc32(name.encode('utf-8', 'surrogatepass')):08x}"
 
 
 class Run:
@@ -67,6 +76,7 @@ class Run:
         self.directory = os.path.join(settings.output, self.name)
         self.rank, self.role = settings.rank, settings.role
         self.boot = boot_id()
+        self._given: dict[str, int] = {}
         attempt = environment.get("PROFWIN_ATTEMPT") or environment.get("TORCHELASTIC_RESTART_COUNT") or ""
         if attempt.isdigit():
             self.attempt = int(attempt)
@@ -99,7 +109,10 @@ class Run:
         where = (safe_name(name),) if purpose == "rollout" else ("train", safe_name(name))
         part = f"n{occurrence}" + (f".{segment}" if segment > 1 else "")
         file = f"{self._who(role)}_{self.process}_{part}_a{self.attempt}"
-        return os.path.join(self.directory, f"step_{step:06d}", *where, file)
+        stem = os.path.join(self.directory, f"step_{step:06d}", *where, file)
+        # A loop that counts its steps anew comes to a step again, long after what was counted of it was forgotten.
+        self._given[stem] = given = self._given.get(stem, 0) + 1
+        return stem if given == 1 else f"{stem}_again{given}"
 
     def header(self, settings: Settings, schema: int, world: str | None) -> dict[str, object]:
         """Return the fields of a journal's first record."""
