@@ -61,8 +61,8 @@ class Board:
                 state = os.fstat(descriptor)
                 if state.st_uid != os.geteuid() or state.st_nlink != 1:
                     raise PermissionError(f"{path} is not this user's own file")
-                if state.st_size < _SIZE:
-                    os.ftruncate(descriptor, _SIZE)
+                # Allocated, not only lengthened: on a full file system a write to the mapping would end the process.
+                os.posix_fallocate(descriptor, 0, _SIZE)
                 self._memory = mmap.mmap(descriptor, _SIZE)
                 self._wipe(attempt, fresh=fresh)
             finally:

@@ -120,7 +120,10 @@ class Journal:
             line = self._encode(record) + b"\n"
             if self._descriptor < 0:
                 self._open()
-            if os.write(self._descriptor, line) != len(line):
+            written = os.write(self._descriptor, line)
+            if written != len(line):
+                # The disk is full. Half a record would spoil the next one, which is appended to it.
+                os.ftruncate(self._descriptor, os.fstat(self._descriptor).st_size - written)
                 raise OSError("short write")  # noqa: TRY301  # handled like any failed write
         except (OSError, TypeError, ValueError) as error:
             self._drop(error)
@@ -158,7 +161,14 @@ class Journal:
                 except FileExistsError:
                     continue
             header = {"kind": "process", "t": time.monotonic_ns(), "wall": time.time_ns(), **self._header}
-            os.write(descriptor, self._encode(header) + b"\n")
+            line = self._encode(header) + b"\n"
+            try:
+                if os.write(descriptor, line) != len(line):
+                    raise OSError("short write")
+            except BaseException:
+                os.close(descriptor)
+                os.unlink(self.path)
+                raise
             self._descriptor, self._failed = descriptor, False
 
     def _drop(self, error: Exception) -> None:

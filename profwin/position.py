@@ -7,6 +7,7 @@ import itertools
 import os
 
 from profwin.board import Board
+from profwin.errors import RegistryError
 from profwin.run import safe_name, start_time
 from profwin.switch import SWITCH
 
@@ -52,6 +53,9 @@ class Position:
             directory = session.registry().directory
             path = os.path.join(directory, f"{safe_name(session.run.name)}.{os.geteuid()}.board")
             self.board = Board(path, attempt=session.run.attempt, fresh=session.run.root)
+        except RegistryError as error:
+            session.journal.write("finding", code="no-registry", detail=f"{error}; other processes do not learn the step")
+            session.complain(error, raising=False)
         except OSError as error:
             session.finding(
                 "no-board", f"the step board cannot be shared: {error}; other processes do not learn the step"

@@ -12,6 +12,10 @@ What torch 2.13 does, measured on its CPU build, and what follows here:
 - By default a profiler sees its own thread and must be stopped there. With ``profile_all_threads`` it sees all threads
   and may be
   stopped from any, at no measurable cost, so that is always on where torch has it.
+- An export to a full disk leaves Kineto's own temporary file and raises nothing; one that fails in the last kilobytes
+  even leaves a file that looks finished. So the end is read before the file gets its name.
+- A forked child of a process that ever profiled aborts in torch's own clean-up when it ends through C's ``exit()``;
+  children of ``multiprocessing`` do not end so.
 - A recording exports once, and torch's own ``.json.gz`` is four times as slow as its plain ``.json`` compressed
   afterwards.
 - ``acc_events`` parses all events at stop (2.5 s for 50,000) and stays off; a profiler object is used once.
@@ -39,6 +43,7 @@ __all__ = ["BACKEND"]
 _OURS = 1
 _BLOCK = 1 << 20
 _LEVEL = 6
+_TAIL = 8192
 
 
 class TorchRecording:
@@ -109,12 +114,14 @@ class TorchRecording:
         final = stem + (".pt.trace.json.gz" if self._compress else ".pt.trace.json")
         try:
             self._profile.export_chrome_trace(plain)
+            if not _whole(plain):
+                raise OSError("the disk is full, or the file could not be written for another reason")
             if self._compress:
                 _compress(plain, packed)
             os.rename(packed if self._compress else plain, final)
         finally:
             self._profile = None  # frees the events; a second export would fail anyway
-            for leftover in (plain, packed):
+            for leftover in (plain, plain + ".tmp", packed):  # the second is Kineto's own
                 try:
                     os.unlink(leftover)
                 except FileNotFoundError:
@@ -163,6 +170,29 @@ def _all_threads() -> dict[str, Any]:
         return {"experimental_config": _ExperimentalConfig(profile_all_threads=True)}
     except TypeError:
         return {}
+
+
+def _whole(path: str) -> bool:
+    """Say whether a plain trace was written to its end: a failure in the last few kilobytes is not reported by Kineto."""
+    import json
+
+    try:
+        with open(path, "rb") as file:
+            file.seek(max(0, os.fstat(file.fileno()).st_size - _TAIL))
+            end = json.loads(b"{" + file.read().rpartition(b"],")[2])
+            if "traceName" in end:
+                return True
+    except FileNotFoundError:
+        return False
+    except ValueError:
+        pass
+    try:
+        # Cut short, or of a torch that ends its traces in another way: then only reading all of it tells.
+        with open(path, "rb") as file:
+            json.load(file)
+    except ValueError:
+        return False
+    return True
 
 
 def _compress(source: str, target: str) -> None:
