@@ -1,0 +1,55 @@
+"""The command ``profwin``: one module a subcommand, imported when it is chosen.
+
+Exit codes: 0 ok; 1 what was to be verified did not hold, or profwin raised an error; 2 wrong usage; 130 ended
+by Ctrl-C.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+import profwin
+from profwin.errors import ProfwinError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["main"]
+
+INTERRUPTED = 130
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line.
+
+    Args:
+        arguments: without the program's name; default: this process's.
+
+    Returns:
+        The exit code. Wrong usage, ``--help`` and ``--version`` raise SystemExit, as argparse does.
+    """
+    parsed = _parser().parse_args(arguments)
+    try:
+        return int(parsed.run(parsed))
+    except ProfwinError as error:
+        print(f"profwin: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("profwin: interrupted", file=sys.stderr)
+        return INTERRUPTED
+
+
+def _parser() -> argparse.ArgumentParser:
+    from profwin.cli import demo, locks
+
+    parser = argparse.ArgumentParser(
+        prog="profwin",
+        description="Profile rollout and training on shared devices without overlap, and prove it.",
+    )
+    parser.add_argument("--version", action="version", version=f"%(prog)s {profwin.__version__}")
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    for module in (demo, locks):
+        module.add_parser(commands)
+    return parser

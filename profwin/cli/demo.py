@@ -1,0 +1,139 @@
+"""``profwin demo``: a tiny reinforcement-learning loop, profiled on both sides, and its verification."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Callable
+    from typing import NoReturn
+
+    from profwin.demo.options import Options
+    from profwin.demo.verify import Check
+    from profwin.demo.witness import Evidence
+
+__all__ = ["add_parser", "run"]
+
+STEPS = 12
+STEPS_OF_A_MISUSE = 5
+SHORT_BUDGET = 1.5
+
+
+def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the command to the command line."""
+    from profwin.demo.options import LOOPS, MISUSE_NAMES
+
+    parser = commands.add_parser(
+        "demo",
+        help="a tiny GRPO loop on the CPU, profiled without overlap",
+        description=(
+            "Run a tiny GRPO loop: an inference engine and a trainer in processes of their own share "
+            "one pretend device, and both are profiled by torch.profiler. Afterwards the journals and the "
+            "traces' own times are checked: no overlap, nothing missing. Needs torch; no accelerator."
+        ),
+    )
+    parser.add_argument("--loop", choices=LOOPS, default="sync", help="what the loop is like (default: %(default)s)")
+    parser.add_argument("--steps", type=int, metavar="N", help=f"how many steps to run (default: {STEPS})")
+    parser.add_argument(
+        "--profile", default="2,4", metavar="STEPS", help="steps to profile, or none (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--output", default=os.path.join("outputs", "profwin-demo"), metavar="DIR",
+        help="each run gets a directory of its own in it (default: %(default)s)",
+    )  # fmt: skip
+    parser.add_argument("--seed", type=int, default=2, help="of weights, prompts and sampling (default: %(default)s)")
+    parser.add_argument("--json", action="store_true", help="print one JSON object instead of tables")
+    parser.add_argument(
+        "--misuse",
+        choices=MISUSE_NAMES,
+        help="make one of the four commonest mistakes, in the sync loop, and see",
+    )
+    parser.set_defaults(run=run, parser=parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run the demo; return 0 if the verification holds, else 1."""
+    options = _options(arguments)
+    # What this shell is set up to profile is not the demo's business; where the device locks are is.
+    for name in [name for name in os.environ if name.startswith("PROFWIN_") and name != "PROFWIN_LOCK_DIR"]:
+        del os.environ[name]
+    from importlib.util import find_spec
+
+    if find_spec("torch") is None:
+        print("profwin: the demo needs torch: pip install 'profwin[torch]'", file=sys.stderr)
+        return 1
+    from profwin.demo import loop, report, verify, witness
+
+    def progress(result: loop.StepResult) -> None:
+        print(report.progress_line(result, options.steps), file=sys.stderr, flush=True)
+
+    results, notes = loop.run(options, progress)
+    evidence = witness.gather(options.directory)
+    work = {result.step: result.work for result in results if result.selected}
+    checks = verify.verify(evidence, work, misuse=options.misuse is not None)
+    own = options.second_profiler_directory()
+    if own is not None:
+        checks.append(verify.verify_second_profiler(own, options.steps))
+    if arguments.json:
+        import json
+
+        print(json.dumps(report.as_json(options, results, evidence, checks, notes), indent=2))
+    else:
+        _show(options, report.table(evidence, options.profiled), evidence, checks, notes)
+    return 0 if all(check.passed for check in checks) else 1
+
+
+def _options(arguments: argparse.Namespace) -> Options:
+    from profwin.demo.options import Options, new_run_name
+    from profwin.errors import SettingError
+    from profwin.selection import parse_steps
+
+    usage: Callable[[str], NoReturn] = arguments.parser.error
+    misuse = arguments.misuse
+    steps = arguments.steps if arguments.steps is not None else STEPS if misuse is None else STEPS_OF_A_MISUSE
+    if steps < 1:
+        usage(f"--steps {steps}: at least 1 is needed")
+    if misuse is not None and arguments.loop != "sync":
+        usage("--misuse is shown in the sync loop only")
+    try:
+        off = arguments.profile.strip().lower() == "none"
+        profile = None if off else parse_steps(arguments.profile, setting="--profile")
+    except SettingError as error:
+        usage(str(error))
+    options = Options(
+        loop=arguments.loop,
+        steps=steps,
+        profile=profile,
+        output=arguments.output,
+        seed=arguments.seed,
+        misuse=misuse,
+        # A real run waits longer; here the point is to see what happens when the wait is over.
+        wait_budget=SHORT_BUDGET if misuse is not None else 30.0,
+        run=new_run_name(misuse or arguments.loop),
+    )
+    if not options.profiled and (not off or misuse is not None):
+        usage(f"--profile {arguments.profile}: none of these is among the steps 1 to {steps}")
+    return options
+
+
+def _show(options: Options, table: str, evidence: Evidence, checks: list[Check], notes: list[str]) -> None:
+    from profwin.demo.report import narrative, verdict
+
+    directory = os.path.relpath(options.directory)
+    print()
+    if options.misuse is not None:
+        from profwin.demo.misuse import MISUSES
+
+        misuse = MISUSES[options.misuse]
+        print(f"The mistake: {misuse.mistake}.\nWhat profwin does: {misuse.promise}.\n")
+    print(table)
+    if told := [*notes, *narrative(evidence)]:
+        print("What the journals say beside the ordinary:")
+        print("".join(f"  {line}\n" for line in told))
+    print(f"Traces, for https://ui.perfetto.dev, in {directory}:")
+    print("".join(f"  {path}\n" for path in sorted(evidence.traces)))
+    print("Verified from the journals, and from the traces' own times:")
+    print(verdict(checks))

@@ -1,0 +1,65 @@
+"""What a run of the demo is asked to do; light, so that the command's help needs nothing else."""
+
+from __future__ import annotations
+
+import os
+import time
+from dataclasses import dataclass, field
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from profwin.selection import Selection
+
+__all__ = ["LOOPS", "MISUSE_NAMES", "Options", "new_run_name"]
+
+LOOPS = ("sync", "colocate")
+MISUSE_NAMES = ("stage-in-window", "no-stop", "second-profiler", "kill-engine")
+
+
+def new_run_name(loop: str) -> str:
+    """Return a name that no other run on this host has."""
+    return f"{loop}-{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}"
+
+
+@dataclass(frozen=True)
+class Options:
+    """One run.
+
+    Attributes:
+        loop: ``"sync"`` or ``"colocate"``.
+        steps: how many steps it has; they are numbered from 1.
+        profile: which of them are profiled; None switches profwin off.
+        output: the directory that holds one directory a run.
+        seed: of weights, prompts and sampling.
+        misuse: what is done wrong on purpose, or None.
+        wait_budget: seconds that a stage may wait for its device.
+    """
+
+    loop: str
+    steps: int
+    profile: Selection | None
+    output: str
+    seed: int
+    misuse: str | None = None
+    wait_budget: float = 30.0
+    run: str = field(default="")
+
+    @property
+    def directory(self) -> str:
+        """The run's own directory."""
+        return os.path.join(self.output, self.run)
+
+    @property
+    def profiled(self) -> list[int]:
+        """The profiled steps that the run reaches."""
+        return [step for step in range(1, self.steps + 1) if self.selected(step)]
+
+    def selected(self, step: int) -> bool:
+        """Say whether a step is profiled."""
+        return self.profile is not None and step in self.profile
+
+    def second_profiler_directory(self) -> str | None:
+        """Where the trainer's own profiler writes, when that misuse is asked for."""
+        return (
+            os.path.abspath(os.path.join(self.directory, "own_profiler")) if self.misuse == "second-profiler" else None
+        )
