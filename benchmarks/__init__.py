@@ -1,0 +1,1 @@
+"""Benchmarks (`python -m benchmarks`) and the stress run (`python -m benchmarks.stress`) of profwin."""
