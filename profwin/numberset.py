@@ -130,7 +130,8 @@ class Ranges(Selection):
         return ",".join(_write(*piece) for piece in pieces) or "none"
 
     @property
-    def last(self) -> int | None:  # noqa: D102  # as in the base class
+    def last(self) -> int | None:
+        """The end of the last piece, unless that is open."""
         top = max((piece[1] for kind in self._parts for piece in kind), default=ENDLESS)
         return None if top == ENDLESS else top
 
@@ -208,6 +209,7 @@ class Union(Selection):
 
     @property
     def last(self) -> int | None:
+        """The largest of the parts' largest, if each has one."""
         known = [last for part in self._parts if (last := part.last) is not None]
         return max(known) if len(known) == len(self._parts) else None
 
@@ -220,6 +222,7 @@ class Intersection(Union):
 
     @property
     def last(self) -> int | None:
+        """The largest number that all parts hold, searched downwards."""
         top = min((last for part in self._parts if (last := part.last) is not None), default=-1)
         try:
             self.text()

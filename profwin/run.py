@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import socket
 import time
 
 TYPE_CHECKING = False
@@ -118,7 +117,7 @@ class Run:
         """Return the fields of a journal's first record."""
         fields: dict[str, object] = {
             "schema": schema, "run": self.name, "attempt": self.attempt, "pid": self.pid, "start": self.start,
-            "boot": self.boot, "host": socket.gethostname(), "uid": os.getuid(), "role": self.role, "rank": self.rank,
+            "boot": self.boot, "host": os.uname().nodename, "uid": os.getuid(), "role": self.role, "rank": self.rank,
             "world": int(world) if world and world.isdigit() else None, "root": self.root,
             "settings": settings.describe(),
         }  # fmt: skip

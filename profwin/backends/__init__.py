@@ -83,13 +83,7 @@ class Request:
 
 def available() -> dict[str, str | None]:
     """Return every known backend's name, with None if it can be used here and else the reason why not."""
-    from importlib.util import find_spec
-
-    found: dict[str, str | None] = {}
-    for name in sorted(_TABLE):
-        need = _NEEDS.get(name)
-        missing = need is not None and find_spec(need) is None
-        found[name] = f"the package {need!r} is not installed: pip install 'profwin[{need}]'" if missing else None
+    found = {name: _missing(name) for name in sorted(_TABLE)}
     for entry in _entry_points():
         found.setdefault(entry.name, None)
     return found
@@ -110,13 +104,22 @@ def load(name: str) -> type[Backend]:
                 except Exception as error:
                     raise SettingError("backend", name, f"another: it failed to load ({error})") from error
                 return found
-    if module is None or available()[name] is not None:
+    if module is None or _missing(name) is not None:
         listed = "; ".join(each + (f" (no: {reason})" if reason else "") for each, reason in available().items())
         raise SettingError("backend", name, f"one or several of: {listed}")
     from importlib import import_module
 
     built_in: type[Backend] = import_module(module).BACKEND
     return built_in
+
+
+def _missing(name: str) -> str | None:
+    need = _NEEDS.get(name)
+    if need is None:
+        return None
+    from importlib.util import find_spec
+
+    return None if find_spec(need) is not None else f"no package {need!r} here: pip install 'profwin[{need}]'"
 
 
 def _entry_points() -> list[Any]:

@@ -10,8 +10,7 @@ What torch 2.13 does, measured on its CPU build, and what follows here:
   and not
   exported when its start time reads 0.
 - By default a profiler sees its own thread and must be stopped there. With ``profile_all_threads`` it sees all threads
-  and may be
-  stopped from any, at no measurable cost, so that is always on where torch has it.
+  and may be stopped from any, at no measurable cost, so that is always on where torch has it.
 - An export to a full disk leaves Kineto's own temporary file and raises nothing; one that fails in the last kilobytes
   even leaves a file that looks finished. So the end is read before the file gets its name.
 - A forked child of a process that ever profiled aborts in torch's own clean-up when it ends through C's ``exit()``;
@@ -173,7 +172,7 @@ def _all_threads() -> dict[str, Any]:
 
 
 def _whole(path: str) -> bool:
-    """Say whether a plain trace was written to its end: a failure in the last few kilobytes is not reported by Kineto."""
+    """Say whether a plain trace was written to its end: Kineto does not report a failure in the last kilobytes."""
     import json
 
     try:

@@ -8,7 +8,6 @@ functions by a test, their answers on a real card are not.
 from __future__ import annotations
 
 import functools
-import glob
 import warnings
 
 TYPE_CHECKING = False
@@ -122,6 +121,8 @@ def _text(value: str | bytes) -> str:
 
 def listed(pattern: str = "/proc/driver/nvidia/gpus/*/information") -> tuple[Card, ...]:
     """List the cards that the driver shows in ``/proc``: no slices, no speed."""
+    import glob
+
     cards = []
     for path in sorted(glob.glob(pattern)):
         try:

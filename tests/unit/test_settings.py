@@ -89,7 +89,8 @@ def test_variables_round_trip():
     given = {
         "steps": "2,4-6,every:100", "backend": ["torch", "record"], "collect": "step", "continuous": True,
         "ranks": "0,2", "roles": "actor*", "stages": "update_*,!update_critic", "on_busy": "skip", "wait_budget": 1.5,
-        "strict": True, "finish_command": "true", "devices": ["pretend:a", "pretend:b"], "trace_format": "json", "rank": 3, "role": "x",
+        "strict": True, "finish_command": "true",
+        "devices": ["pretend:a", "pretend:b"], "trace_format": "json", "rank": 3, "role": "x",
         "torch_options": {"with_stack": True, "record_shapes": False}, "run": "mine",
     }  # fmt: skip
     first = Settings(given, {})
