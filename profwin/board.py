@@ -10,6 +10,8 @@ import ctypes
 import fcntl
 import mmap
 import os
+import time
+from io import FileIO
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,6 +37,7 @@ _SIZE = 4096
 _MAGIC = 0x70726F6677696E31
 _SECTIONS = {"rollout": 8, "training": 16}
 _READS = 1000
+_TRIES, _PAUSE = 200, 1e-4
 
 
 class Board:
@@ -57,7 +60,7 @@ class Board:
         else:
             descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK, 0o600)
             try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX)
+                _exclude(descriptor)
                 state = os.fstat(descriptor)
                 if state.st_uid != os.geteuid() or state.st_nlink != 1:
                     raise PermissionError(f"{path} is not this user's own file")
@@ -94,7 +97,7 @@ class Board:
             declarer: pid and start time of a process that says which step it trains; (0, 0) for a window's guess.
         """
         base, words = _SECTIONS[side], self._words
-        descriptor = self._lock()
+        file = self._lock()
         try:
             sequence = words[base] | 1
             words[base] = sequence
@@ -105,8 +108,8 @@ class Board:
             words[base + 4], words[base + 5] = declarer
             words[base] = sequence + 1
         finally:
-            if descriptor >= 0:
-                os.close(descriptor)
+            if file is not None:
+                file.close()
 
     def read(self, side: str) -> Side:
         """Return a side's state, whole. A writer that died in the middle of a change is not waited for."""
@@ -116,13 +119,13 @@ class Board:
             step, selected, version, declarer, start = words[base + 1 : base + 6]
             if before % 2 == 0 and words[base] == before:
                 return Side(step, bool(selected), version, declarer, start)
-        descriptor = self._lock()
+        file = self._lock()
         try:
             step, selected, version, declarer, start = words[base + 1 : base + 6]
             words[base] += words[base] % 2
         finally:
-            if descriptor >= 0:
-                os.close(descriptor)
+            if file is not None:
+                file.close()
         return Side(step, bool(selected), version, declarer, start)
 
     def version(self) -> int:
@@ -138,14 +141,29 @@ class Board:
             except OSError:
                 pass
 
-    def _lock(self) -> int:
+    def _lock(self) -> FileIO | None:
         # A fresh descriptor, since one shared with a forked child would not exclude it. A removed file has no rival
         # writers but those that have it mapped, and the sequence number still tells their readers.
+        # A file object, since one that Ctrl-C drops on its way to the caller is closed, and so unlocked.
         if self.path is None:
-            return -1
+            return None
         try:
-            descriptor = os.open(self.path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
+            file = FileIO(self.path, "r+", opener=_without_following)
         except OSError:
-            return -1
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-        return descriptor
+            return None
+        _exclude(file.fileno())
+        return file
+
+
+def _without_following(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_NOFOLLOW)
+
+
+def _exclude(descriptor: int) -> None:
+    """Lock a descriptor of the board, or go on without: a holder that was stopped in there must not stop the others."""
+    for _ in range(_TRIES):
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return
+        except BlockingIOError:
+            time.sleep(_PAUSE)

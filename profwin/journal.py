@@ -58,7 +58,6 @@ FIELDS: dict[str, tuple[str, ...]] = {
         "devices",
         "waited",
         "version",
-        "lock",
     ),
     "close": ("collection", "reason", "seconds", "error"),
     # The interval `id`, already entered, is recorded by that collection from here on, after a pause.
@@ -164,7 +163,7 @@ class Journal:
             line = self._encode(header) + b"\n"
             try:
                 if os.write(descriptor, line) != len(line):
-                    raise OSError("short write")
+                    raise OSError("short write")  # noqa: TRY301  # cleaned up after like any failed write
             except BaseException:
                 os.close(descriptor)
                 os.unlink(self.path)
