@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from profwin.hooks import Loop
     from profwin.pause import paused
     from profwin.selection import every, names, ranks, steps
-    from profwin.span import span
+    from profwin.spans import span
     from profwin.stage import training_stage
     from profwin.step import training_step
     from profwin.window import rollout_window
@@ -61,7 +61,7 @@ _HOMES = {
     "ranks": "selection",
     "rollout_window": "window",
     "shutdown": "configuration",
-    "span": "span",
+    "span": "spans",
     "steps": "selection",
     "training_stage": "stage",
     "training_step": "step",

@@ -12,6 +12,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
 
+    from profwin.budget import WaitBudget
     from profwin.interval import Interval
     from profwin.registry.attempt import Attempt
     from profwin.registry.lock import Held
@@ -24,14 +25,14 @@ _SLOW = 1.0
 
 
 def acquiring(
-    session: Session, interval: Interval, budget: float
+    session: Session, interval: Interval, budget: WaitBudget
 ) -> Generator[Callable[[float], None], None, Held | Busy | RegistryError]:
     """Take an interval's devices; a generator as :meth:`profwin.owner.Owner.entering` is one.
 
     Args:
         session: whose registry and settings are used.
         interval: what wants them; its keys are not empty.
-        budget: seconds that may be waited; 0 tries once.
+        budget: what was waited already; a device whose share is used up gets one try.
 
     Returns:
         The devices held, or who keeps them, or why this host's registry cannot be used. Nothing is left behind when the
@@ -47,8 +48,9 @@ def acquiring(
     except RegistryError as error:
         return error
     began = time.monotonic()
+    left = budget.left(interval.keys, interval.step, session.wait_budget())
     try:
-        return (yield from _wait(session, interval, attempt, began, budget))
+        return (yield from _wait(session, interval, attempt, began, left))
     except RegistryError as error:
         return error
     finally:

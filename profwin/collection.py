@@ -15,6 +15,7 @@ from profwin.backends import Request
 from profwin.engines.recording import EngineRecording
 from profwin.errors import BackendError, ProfwinError
 from profwin.interval import number
+from profwin.registry.lock import Busy, Held
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 
     from profwin.backends import Recording
     from profwin.interval import Interval
-    from profwin.registry.lock import Held
     from profwin.session import Session
 
 __all__ = ["Collection"]
@@ -72,11 +72,14 @@ class Collection:
         version = session.weight_version()
         request = Request(self._stem, lambda: self._metadata(version))
         names = ["engine"] if self.engine is not None else [backend.name for backend in session.backends()]
+        fields: dict[str, Any] = {}
+        if waited:
+            fields["waited"] = round(waited, 6)
+        if version is not None:
+            fields["version"] = version
         session.journal.write(
             "open", collection=self.identifier, purpose=self.purpose, name=self.name, step=self.step,
-            occurrence=self.occurrence, segment=self.segment, backends=names, devices=list(self.keys),
-            waited=round(waited, 6) if waited else None, version=version,
-            lock=None if self.keys and held is not None else "process" if not self.keys else "none",
+            occurrence=self.occurrence, segment=self.segment, backends=names, devices=self.keys, **fields,
         )  # fmt: skip
         if self.engine is not None:
             engine = self.engine
@@ -108,12 +111,32 @@ class Collection:
         self._open.append((name, manager))
         self.recordings.append((name, recording))
 
+    def extend(self, keys: tuple[str, ...]) -> Busy | None:
+        """Lock further devices, for what joins; return who keeps one of them.
+
+        They get one try: where some devices are held, waiting for others could wait for ever.
+
+        Raises:
+            RegistryError: this host's registry cannot be used.
+        """
+        if self.held is not None:
+            busy = self.held.extend(keys)
+        else:
+            outcome = self.session.registry().acquire(
+                keys, kind=self.purpose, run=self.session.run.name, name=self.name, step=self.step
+            )
+            busy = outcome if isinstance(outcome, Busy) else None
+            self.held = outcome if isinstance(outcome, Held) else None
+        if busy is None:
+            self.keys += keys
+        return busy
+
     def stop(self, reason: str) -> ProfwinError | None:
-        """Stop every profiler and release the locks, whatever fails; return the first failure.
+        """Stop every profiler and release the locks, whatever fails; return the first failure. Idempotent.
 
         An exception that is not an error, such as KeyboardInterrupt, is raised again at the end.
         """
-        if self.state == "new" and not self._begun:
+        if not self._begun:
             return None
         began = time.monotonic()
         failure: ProfwinError | None = None
@@ -142,14 +165,13 @@ class Collection:
             if held is not None and self.keys:
                 for key in held.lost():
                     write("lost", device=key, collection=self.identifier)
-            write(
-                "close", collection=self.identifier, reason=reason, seconds=round(seconds, 6),
-                error=None if failure is None else str(failure),
-            )  # fmt: skip
+            fields = {} if failure is None else {"error": str(failure)}
+            write("close", collection=self.identifier, reason=reason, seconds=round(seconds, 6), **fields)
         finally:
             if held is not None:
                 held.release()
                 self.held = None
+            self._begun = False
 
     def export(self) -> ProfwinError | None:
         """Write the traces; the locks are free already. Return the first failure. No half file is left."""

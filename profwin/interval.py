@@ -33,6 +33,7 @@ class Interval:
         scoped: whether it begins and ends in one thread, so that a named range may mark it in the trace.
         occurrence: number of this name in this step and process, from 1.
         left: whether it has ended.
+        refused: whether it was turned away for want of a device.
         collection: what records it, once it is known; None if it runs unrecorded.
     """
 
@@ -45,6 +46,7 @@ class Interval:
         "name",
         "occurrence",
         "ranges",
+        "refused",
         "role",
         "scoped",
         "site",
@@ -59,7 +61,7 @@ class Interval:
         self.identifier = number()
         self.what, self.name, self.step, self.keys, self.site = what, name, step, keys, site
         self.role, self.engine, self.scoped, self.occurrence = role, engine, scoped, occurrence
-        self.left = False
+        self.left = self.refused = False
         self.collection: Collection | None = None
         self.ranges: list[AbstractContextManager[object]] = []
 

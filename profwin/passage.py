@@ -29,6 +29,14 @@ _PACKAGE = __name__.partition(".")[0] + "."
 _PASSED = (_PACKAGE, "contextlib", "asyncio.", "functools")
 
 
+class _Passing(BaseException):  # it never leaves this module
+    """Carries a user's exception past what is caught of ours."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__()
+        self.error = error
+
+
 def call_site() -> str:
     """Return ``file:line`` of the nearest caller outside of profwin."""
     frame: FrameType | None = sys._getframe(1)
@@ -62,6 +70,8 @@ def enter(prepare: Prepare) -> Entered | None:
         except BaseException:
             session.owner.leave(interval, failed=True)
             raise
+    except _Passing as passing:
+        raise passing.error from None
     except ProfwinError:
         raise
     except Exception as error:  # noqa: BLE001  # an error of ours must not end a training run
@@ -80,6 +90,8 @@ def resume(session: Session, interval: Interval) -> None:
     try:
         _drive(session, interval)
         session.journal_join(interval)
+    except _Passing as passing:
+        raise passing.error from None
     except ProfwinError:
         raise
     except Exception as error:  # noqa: BLE001  # an error of ours must not end a training run
@@ -95,7 +107,7 @@ async def enter_async(prepare: Prepare) -> Entered | None:
         if entered is None:
             return None
         session, interval = entered
-        entering = session.owner.entering(interval, blocking=False)
+        entering = session.entrance.entering(interval, blocking=False)
         try:
             for _wait in entering:
                 await sleep(_ASYNC_TURN)
@@ -121,17 +133,20 @@ def leave(entered: Entered, error: BaseException | None) -> None:
     session, interval = entered
     if interval.left:  # in a forked child: it ends where it began
         return
+    failed = error is not None and not isinstance(error, GeneratorExit)
     try:
-        if interval.ranges:
-            _end_ranges(session, interval)
-        failed = error is not None and not isinstance(error, GeneratorExit)
-        session.journal.write(
-            "exit", id=interval.identifier, status="error" if failed else "ok",
-            error=type(error).__name__ if failed else None,
-        )  # fmt: skip
-        if interval.what != "span":
-            # A generator that is closed early has not failed, but is being left by an exception all the same.
-            session.owner.leave(interval, failed=failed, raising=error is None)
+        try:
+            if interval.ranges:
+                _end_ranges(session, interval)
+            if failed:
+                name = type(error).__name__
+                session.journal.write("exit", id=interval.identifier, status="error", error=name)
+            else:
+                session.journal.write("exit", id=interval.identifier, status="ok")
+        finally:  # for Ctrl-C
+            if interval.what != "span":
+                # A generator that is closed early has not failed, but is being left by an exception all the same.
+                session.owner.leave(interval, failed=failed, raising=error is None)
     except ProfwinError:
         raise
     except Exception as problem:  # noqa: BLE001  # an error of ours must not end a training run
@@ -139,10 +154,14 @@ def leave(entered: Entered, error: BaseException | None) -> None:
 
 
 def _drive(session: Session, interval: Interval) -> None:
-    entering = session.owner.entering(interval, blocking=True)
+    entering = session.entrance.entering(interval, blocking=True)
     try:
         for wait in entering:
-            wait(_TURN)
+            try:
+                wait(_TURN)
+            except Exception as error:
+                # Sleeping raises nothing of its own: a signal handler of the user's did, such as an alarm's.
+                raise _Passing(error) from error
     finally:
         entering.close()
 
@@ -152,7 +171,7 @@ def _entered(session: Session, interval: Interval) -> None:
     session.journal.write(
         "enter", id=interval.identifier, what=interval.what, name=interval.name, step=interval.step,
         occurrence=interval.occurrence, role=interval.role, thread=threading.get_native_id(), site=interval.site,
-        devices=list(interval.keys), collection=None if collection is None else collection.identifier,
+        devices=interval.keys, collection=None if collection is None else collection.identifier,
     )  # fmt: skip
     if collection is not None and interval.scoped:
         _mark_range(session, interval, collection)

@@ -54,7 +54,9 @@ class Position:
             path = os.path.join(directory, f"{safe_name(session.run.name)}.{os.geteuid()}.board")
             self.board = Board(path, attempt=session.run.attempt, fresh=session.run.root)
         except RegistryError as error:
-            session.journal.write("finding", code="no-registry", detail=f"{error}; other processes do not learn the step")
+            session.journal.write(
+                "finding", code="no-registry", detail=f"{error}; other processes do not learn the step"
+            )
             session.complain(error, raising=False)
         except OSError as error:
             session.finding(
@@ -119,7 +121,7 @@ class Position:
             step,
             selected,
             version=-1 if version is None else version,
-            declarer=(os.getpid(), start_time()),
+            declarer=self._declarer(),
         )
         self.refresh()
         return before
@@ -129,7 +131,7 @@ class Position:
         self._training = before
         if not self.continues(step, step + 1):
             self._session.owner.end_step(None, "step")
-        self.board.write("training", step, False, declarer=(os.getpid(), start_time()))
+        self.board.write("training", step, False, declarer=self._declarer())
         self.refresh()
         if self._session.settings.steps is not None and self._session.settings.steps.last == step:
             self._session.finish()
@@ -166,6 +168,9 @@ class Position:
         if self._session.run.root:
             self.board.remove()
 
+    def _declarer(self) -> tuple[int, int]:
+        return self._session.run.pid, self._session.run.start
+
     def _end_collections(self, before: int | None, step: int) -> None:
         if before is None or not self.continues(before, step):
             self._session.owner.end_step(step, "step")
@@ -178,7 +183,7 @@ class Position:
         self._latest = max(self._latest, step)
         for key in [key for key in list(self._numbers) if key[1] < step - _KEPT_STEPS]:
             self._numbers.pop(key, None)
-        self._session.owner.forget(step - _KEPT_STEPS)
+        self._session.entrance.forget(step - _KEPT_STEPS)
 
     def _declared_elsewhere(self) -> bool:
         if self._training is not None:

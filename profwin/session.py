@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 
 from profwin.errors import BackendError, ProfwinError, RegistryError
@@ -21,6 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Session"]
 
+_WARNING = 30
 _NOBODY: frozenset[ProcessIdentity] = frozenset()
 
 
@@ -34,6 +34,7 @@ class Session:
 
     def __init__(self, settings: Settings, environment: Mapping[str, str]) -> None:
         from profwin.backends import load
+        from profwin.entrance import Entrance
         from profwin.finish import FinishCommand
         from profwin.journal import SCHEMA, Journal
         from profwin.owner import Owner
@@ -48,12 +49,13 @@ class Session:
         self.journal = Journal(self.run.journal_path(), self.run.header(settings, SCHEMA, self._world))
         self._registry: Registry | None = None
         self._unusable: RegistryError | None = None
-        self._mount_checked = False
+        self._mount_known: tuple[str, ...] = ()
         self._keys: dict[tuple[str, ...], tuple[str, ...]] = {}
         self._said: set[str] = set()
         self._inherited: list[Any] = []
-        self._exit_hook_pid = 0
+        self._exit_hooked = False
         self.owner = Owner(self)
+        self.entrance = Entrance(self)
         self._finish = FinishCommand(self)
         self.position = Position(self)
 
@@ -102,7 +104,7 @@ class Session:
         Raises:
             RegistryError: this host's registry cannot be used.
         """
-        if not self._mount_checked:
+        if interval.keys is not self._mount_known:
             self._check_mount(interval.keys)
         return self.registry().take(
             interval.keys, kind=interval.purpose, run=self.run.name, name=interval.name, step=interval.step,
@@ -110,13 +112,14 @@ class Session:
         )  # fmt: skip
 
     def _check_mount(self, keys: tuple[str, ...]) -> None:
+        self._mount_known = keys
         # Pretend devices belong to those who named them; a real one may be shared with other containers.
-        if any(not key.startswith("pretend-") for key in keys):
-            self._mount_checked = True
-            if self.registry().private:
-                directory = self.registry().directory
-                advice = "share it between the containers, or set PROFWIN_LOCK_DIR to a directory that they share"
-                self.finding("private-locks", f"only this container seems to see {directory}: {advice}")
+        if "private-locks" in self._said or all(key.startswith("pretend-") for key in keys):
+            return
+        if self.registry().private:
+            directory = self.registry().directory
+            advice = "share it between the containers, or set PROFWIN_LOCK_DIR to a directory that they share"
+            self.finding("private-locks", f"only this container seems to see {directory}: {advice}")
 
     def registry(self) -> Registry:
         """Return the host's registry.
@@ -199,8 +202,10 @@ class Session:
             self._said.add(key)
             self.log(message)
 
-    def log(self, message: str, *, level: int = 30) -> None:
+    def log(self, message: str, *, level: int = _WARNING) -> None:
         """Log to the logger ``profwin``; 30 is a warning, 20 information."""
+        if level < _WARNING and "logging" not in sys.modules:
+            return  # nobody can have asked for it, and importing it costs milliseconds
         import logging
 
         logging.getLogger("profwin").log(level, "profwin: %s", message)
@@ -216,9 +221,9 @@ class Session:
 
     def hook_exit(self) -> None:
         """See to it that nothing records when this process ends, however it was started."""
-        if self._exit_hook_pid == os.getpid():
+        if self._exit_hooked:
             return
-        self._exit_hook_pid = os.getpid()
+        self._exit_hooked = True
         from profwin.configuration import at_exit
 
         util = sys.modules.get("multiprocessing.util")
@@ -228,7 +233,7 @@ class Session:
 
     def close(self, reason: str) -> None:
         """End the session: close what is open, write what the run needs at its end. Never raises but under Ctrl-C."""
-        self.owner.close_all(reason)
+        self.owner.end(reason)
         while self._inherited:
             self._leave(self._inherited.pop())
         self.position.close()
@@ -245,6 +250,7 @@ class Session:
 
     def forked(self) -> None:
         """Become the session of a forked child: same run, own journal, none of the parent's collections."""
+        from profwin.entrance import Entrance
         from profwin.journal import SCHEMA, Journal
         from profwin.owner import Owner
 
@@ -255,9 +261,10 @@ class Session:
         self._inherited.extend(self.owner.abandon())
         depth = self.owner.pauses.depth
         # A new one: the locks of the old may be held by threads that do not exist here.
-        self.owner = Owner(self)
+        self.owner, self.entrance = Owner(self), Entrance(self)
         self.owner.pauses.depth = depth  # the child is inside the same blocks
         self.journal.close()
+        self._exit_hooked = False
         self.run.here()
         self.run.root = False
         self.journal = Journal(self.run.journal_path(), self.run.header(self.settings, SCHEMA, self._world))
