@@ -34,6 +34,7 @@ with profwin.training_step(1):
     for _ in range({stages}):
         stage()
 """
+CUT = "import os\nos._exit(0)\n"
 PEAK = """
 import sys
 for line in open("/proc/self/status"):
@@ -46,16 +47,18 @@ def run_startup(plan: Plan) -> Iterator[Figure | Skipped]:
     """Measure whole processes, from their start to their exit, and subtract a bare one of the same round."""
     with scratch() as places:
         first_stage = _configured(places, 1)
-        codes = {"bare": "pass", "import": IMPORT, "names": NAMES, "stage": first_stage}
+        codes = {"bare": "pass", "import": IMPORT, "names": NAMES, "exit": first_stage}
+        codes |= {"bare, cut": CUT, "stage": first_stage + CUT}
         variants = {name: _start(code) for name, code in codes.items()}
         milliseconds = paired(variants, plan.count(STARTS, 3), plan.seed)
-    bare = milliseconds["bare"]
-    detail = f"bare {statistics.median(bare):.1f} ms"
-    for name, words, target in (
-        ("import", "import profwin, over bare Python", 15.0),
-        ("names", "the window's and the stage's modules, over bare Python", 15.0),
-        ("stage", "import, configure, first stage and exit, over bare Python", 60.0),
+    for name, under, words, target in (
+        ("import", "bare", "import profwin, over bare Python", 15.0),
+        ("names", "bare", "the window's and the stage's modules, over bare Python", None),
+        ("stage", "bare, cut", "import, configure and first stage, over bare Python", 60.0),
+        ("exit", "bare", "the same, to an exit in order with the manifest written", None),
     ):
+        bare = milliseconds[under]
+        detail = f"bare {statistics.median(bare):.1f} ms"
         added = [value - base for value, base in zip(milliseconds[name], bare, strict=True)]
         yield difference(STARTUP, words, estimate(added, plan.seed), "ms", target, detail=detail)
 
