@@ -49,7 +49,7 @@ class RealLoop(RuleBasedStateMachine):
     open window and so has ended it: what is generated after that is rightly unrecorded.
     """
 
-    mode = "sync"
+    mode, collect = "sync", "stage"
 
     @initialize()
     def begin(self):
@@ -62,6 +62,7 @@ class RealLoop(RuleBasedStateMachine):
             lock_dir=str(self.folder),
             devices="pretend:0",
             run="run",
+            collect=self.collect,
         )
         self.loop = profwin.Loop(self.mode)
         self.under_way, self.owner, self.validating = None, None, False
@@ -199,8 +200,24 @@ class RealColocate(RealLoop):
     mode = "colocate"
 
 
+class RealSyncSteps(RealLoop):
+    """The same with one collection a step, which a window between two stages splits."""
+
+    collect = "step"
+
+
+class RealColocateSteps(RealSyncSteps):
+    """The same for "colocate"."""
+
+    mode = "colocate"
+
+
 QUICK = settings(max_examples=150, stateful_step_count=40, deadline=None)
 RealLoop.TestCase.settings = QUICK
 RealColocate.TestCase.settings = QUICK
+RealSyncSteps.TestCase.settings = QUICK
+RealColocateSteps.TestCase.settings = QUICK
 TestRealSync = RealLoop.TestCase
 TestRealColocate = RealColocate.TestCase
+TestRealSyncSteps = RealSyncSteps.TestCase
+TestRealColocateSteps = RealColocateSteps.TestCase
