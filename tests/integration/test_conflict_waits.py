@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import signal
 import threading
 import time
@@ -140,3 +141,18 @@ def test_a_window_waits_for_what_a_stage_joined_with(output):
         pass
     with rollout_window(1, devices="pretend:b") as window:
         assert window.recorded
+
+
+def test_the_process_groups_timeout_bounds_the_budget(output):
+    """A rank waits at most a quarter of its process group's timeout, since the others wait for it in a collective."""
+    torch = pytest.importorskip("torch")
+    group = torch.distributed
+    configure(output, wait_budget=30.0)
+    assert current().wait_budget() == 30.0
+    group.init_process_group(
+        "gloo", store=group.HashStore(), rank=0, world_size=1, timeout=datetime.timedelta(seconds=2)
+    )
+    try:
+        assert current().wait_budget() == 0.5
+    finally:
+        group.destroy_process_group()
