@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import datetime
+import datetime as dt
 import signal
 import threading
 import time
@@ -149,9 +149,7 @@ def test_the_process_groups_timeout_bounds_the_budget(output):
     group = torch.distributed
     configure(output, wait_budget=30.0)
     assert current().wait_budget() == 30.0
-    group.init_process_group(
-        "gloo", store=group.HashStore(), rank=0, world_size=1, timeout=datetime.timedelta(seconds=2)
-    )
+    group.init_process_group("gloo", store=group.HashStore(), rank=0, world_size=1, timeout=dt.timedelta(seconds=2))
     try:
         assert current().wait_budget() == 0.5
     finally:
