@@ -15,6 +15,7 @@ from profwin.backends import Request
 from profwin.engines.recording import EngineRecording
 from profwin.errors import BackendError, ProfwinError
 from profwin.interval import number
+from profwin.ranges import Ranges
 from profwin.registry.lock import Busy, Held
 
 TYPE_CHECKING = False
@@ -53,6 +54,7 @@ class Collection:
         self.thread = threading.get_ident()
         self.held: Held | None = None
         self._begun = False
+        self.ranges: Ranges | None = None
         self.recordings: list[tuple[str, Recording]] = []
         self._open: list[tuple[str, AbstractContextManager[Any]]] = []
 
@@ -85,8 +87,13 @@ class Collection:
             engine = self.engine
             self._enter("engine", lambda: EngineRecording(session, engine, held, self.keys, request))
             return
+        marked = []
         for backend in session.backends():
-            self._enter(backend.name, partial(backend.open, request))
+            recording = self._enter(backend.name, partial(backend.open, request))
+            if backend.ranges:
+                marked.append(recording)
+        if marked:
+            self.ranges = Ranges(marked, lambda problem: session.warn("range", problem))
 
     def _stem(self) -> str:
         make = self.session.run.trace_stem
@@ -100,7 +107,7 @@ class Collection:
             "role": self.role, "rank": run.rank, "weight_version": version, "collection": self.identifier,
         }  # fmt: skip
 
-    def _enter(self, name: str, make: Callable[[], AbstractContextManager[Recording]]) -> None:
+    def _enter(self, name: str, make: Callable[[], AbstractContextManager[Recording]]) -> Recording:
         try:
             manager = make()
             recording = manager.__enter__()
@@ -110,6 +117,7 @@ class Collection:
             raise BackendError(name, "open", f"{type(error).__name__}: {error}") from error
         self._open.append((name, manager))
         self.recordings.append((name, recording))
+        return recording
 
     def extend(self, keys: tuple[str, ...]) -> Busy | None:
         """Lock further devices, for what joins; return who keeps one of them.
@@ -142,6 +150,8 @@ class Collection:
         failure: ProfwinError | None = None
         interrupt: BaseException | None = None
         try:
+            if self.ranges is not None:
+                self.ranges.end_all()
             while self._open:
                 name, manager = self._open.pop()
                 try:

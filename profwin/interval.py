@@ -6,8 +6,6 @@ import itertools
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from contextlib import AbstractContextManager
-
     from profwin.collection import Collection
     from profwin.engines import Engine
 
@@ -45,7 +43,6 @@ class Interval:
         "left",
         "name",
         "occurrence",
-        "ranges",
         "refused",
         "role",
         "scoped",
@@ -63,7 +60,6 @@ class Interval:
         self.role, self.engine, self.scoped, self.occurrence = role, engine, scoped, occurrence
         self.left = self.refused = False
         self.collection: Collection | None = None
-        self.ranges: list[AbstractContextManager[object]] = []
 
     @property
     def purpose(self) -> str:

@@ -10,7 +10,6 @@ from profwin.errors import ProfwinError
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from contextlib import AbstractContextManager
     from types import FrameType
     from typing import TypeAlias
 
@@ -89,7 +88,7 @@ def resume(session: Session, interval: Interval) -> None:
     interval.collection = None
     try:
         _drive(session, interval)
-        session.journal_join(interval)
+        _taken_up(session, interval)
     except _Passing as passing:
         raise passing.error from None
     except ProfwinError:
@@ -136,8 +135,8 @@ def leave(entered: Entered, error: BaseException | None) -> None:
     failed = error is not None and not isinstance(error, GeneratorExit)
     try:
         try:
-            if interval.ranges:
-                _end_ranges(session, interval)
+            if interval.collection is not None and interval.collection.ranges is not None:
+                interval.collection.ranges.end(interval.identifier)
             if failed:
                 name = type(error).__name__
                 session.journal.write("exit", id=interval.identifier, status="error", error=name)
@@ -173,8 +172,16 @@ def _entered(session: Session, interval: Interval) -> None:
         occurrence=interval.occurrence, role=interval.role, thread=threading.get_native_id(), site=interval.site,
         devices=interval.keys, collection=None if collection is None else collection.identifier,
     )  # fmt: skip
-    if collection is not None and interval.scoped:
-        _mark_range(session, interval, collection)
+    if collection is not None and collection.ranges is not None and interval.scoped:
+        collection.ranges.begin(interval.identifier, interval.name)
+
+
+def _taken_up(session: Session, interval: Interval) -> None:
+    collection = interval.collection
+    if collection is not None:
+        session.journal.write("join", id=interval.identifier, collection=collection.identifier)
+        if collection.ranges is not None and interval.scoped:
+            collection.ranges.begin(interval.identifier, interval.name)
 
 
 def begin_span(session: Session, interval: Interval, collection: Collection) -> Entered:
@@ -182,26 +189,6 @@ def begin_span(session: Session, interval: Interval, collection: Collection) -> 
     interval.collection = collection
     _entered(session, interval)
     return session, interval
-
-
-def _mark_range(session: Session, interval: Interval, collection: Collection) -> None:
-    ranges: list[AbstractContextManager[object]] = []
-    interval.ranges = ranges
-    try:
-        for _name, recording in collection.recordings:
-            named = recording.span(interval.name)
-            named.__enter__()
-            ranges.append(named)
-    except Exception as problem:  # noqa: BLE001  # a range is decoration
-        session.warn("range", f"a named range could not be opened: {problem}")
-
-
-def _end_ranges(session: Session, interval: Interval) -> None:
-    while interval.ranges:
-        try:
-            interval.ranges.pop().__exit__(None, None, None)
-        except Exception as problem:  # noqa: BLE001  # a range is decoration
-            session.warn("range", f"a named range could not be closed: {problem}")
 
 
 def _report(error: Exception) -> None:

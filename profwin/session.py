@@ -210,11 +210,6 @@ class Session:
 
         logging.getLogger("profwin").log(level, "profwin: %s", message)
 
-    def journal_join(self, interval: Interval) -> None:
-        """Write which collection records an interval on after a pause, if one does."""
-        if interval.collection is not None:
-            self.journal.write("join", id=interval.identifier, collection=interval.collection.identifier)
-
     def finish(self) -> None:
         """Take note that the last selected step is done."""
         self._finish.start()

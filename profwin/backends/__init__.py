@@ -41,6 +41,8 @@ if TYPE_CHECKING:
         """Whether two recordings on one device disturb each other: then the device lock is taken for it."""
         thread_bound: bool
         """Whether a recording must be left in the thread that entered it."""
+        ranges: bool
+        """Whether its recordings show named ranges."""
         revocable: bool
         """Whether a recording may be ended from outside at any time, on another's request."""
 

@@ -43,6 +43,7 @@ class RecordBackend:
 
     name = "record"
     exclusive = True  # so that the order of real profilers is enforced, and can be seen, without one
+    ranges = False  # the journal has every window, stage and span anyway
     thread_bound = False  # nothing is bound to a thread
     revocable = True  # ending it loses nothing
 

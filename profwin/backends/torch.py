@@ -133,6 +133,7 @@ class TorchBackend:
 
     name = "torch"
     exclusive = True  # Kineto on NPUs loses data, and CUPTI's metrics conflict, when two processes record one device
+    ranges = True  # record_function
     revocable = True  # a stop from any thread keeps what was recorded so far
 
     def __init__(self, settings: Settings) -> None:

@@ -54,6 +54,7 @@ class FaultyBackend:
 
     name = "faulty"
     exclusive = True
+    ranges = True
     thread_bound = False
     revocable = True
 
