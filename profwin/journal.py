@@ -109,16 +109,16 @@ class Journal:
 
     def write(self, kind: str, **fields: Any) -> int:
         """Append one record and return its time in nanoseconds."""
-        now = time.monotonic_ns()
         if self._closed:
-            return now
+            return time.monotonic_ns()
         if None in fields.values():
             fields = {name: value for name, value in fields.items() if value is not None}
-        record = {"kind": kind, "t": now, **fields}
+        now = 0
         try:
-            line = self._encode(record) + b"\n"
             if self._descriptor < 0:
                 self._open()
+            now = time.monotonic_ns()
+            line = self._encode({"kind": kind, "t": now, **fields}) + b"\n"
             written = os.write(self._descriptor, line)
             if written != len(line):
                 # The disk is full. Half a record would spoil the next one, which is appended to it.

@@ -16,10 +16,14 @@ __all__ = ["conclude", "gather"]
 SCHEMA = 1
 
 
-def conclude(session: Session) -> None:
+def conclude(session: Session, reason: str) -> None:
     """Write the manifest of a run that ends, and say what it lacks. Never raises.
 
     Processes of the run that are still at work are in it as far as they got; the journals have the rest.
+
+    Args:
+        session: of the process that began the run.
+        reason: why that process ends.
     """
     directory = session.run.directory
     try:
@@ -28,6 +32,9 @@ def conclude(session: Session) -> None:
         manifest = gather(directory)
         manifest["settings"] = session.settings.describe()
         _warn_of_missing_stages(session, manifest)
+        for process in manifest["processes"]:
+            if process["journal"] == os.path.basename(session.journal.path):
+                process["ended"] = reason  # its journal says so in a moment
         temporary = os.path.join(directory, f".manifest.{session.run.process}.tmp")
         with open(temporary, "w", encoding="utf-8") as file:
             json.dump(manifest, file, indent=1)

@@ -238,7 +238,7 @@ class Session:
             if self.run.root:
                 from profwin.manifest import conclude
 
-                conclude(self)
+                conclude(self, reason)
         if self.journal.started:
             self.journal.write("end", reason=reason, dropped=self.journal.dropped or None)
         self.journal.close()

@@ -17,10 +17,9 @@ _DESCRIPTION = """
 Show every device that profwin knows on this host, and who holds it. Looking disturbs nobody.
 
 free: nobody collects on it. held: a window or stage collects on it. unknown: nobody holds it, but an engine
-    that was
-asked to record on it has not confirmed that it stopped; it becomes free when the engine confirms, when its
-processes end, or when you confirm with --confirm that it records no more. unusable: its lock file cannot be
-trusted.
+that was asked to record on it has not confirmed that it stopped; it becomes free when the engine confirms,
+when its processes end, or when you confirm with --confirm that it records no more. unusable: its lock file
+cannot be trusted.
 """
 
 
