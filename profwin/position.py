@@ -45,6 +45,7 @@ class Position:
         self._latest = -1
         self._known = (-1, False)
         self._declares = False
+        self._said: dict[str, bool] = {}
 
     def attach(self) -> None:
         """Map the run's board; where it cannot be shared, this process goes by its own steps alone."""
@@ -176,7 +177,10 @@ class Position:
             self._session.owner.end_step(step, "step")
 
     def _move(self, side: str, step: int, selected: bool, version: int | None) -> None:
-        self._session.journal.write("step", side=side, step=step, selected=selected, version=version)
+        if selected or self._said.get(side, True):
+            # The first step, and the first that is not selected after one that was: more would fill a long run's disk.
+            self._session.journal.write("step", side=side, step=step, selected=selected, version=version)
+        self._said[side] = selected
         last = self._session.settings.steps.last if self._session.settings.steps is not None else None
         if last is not None and self._latest <= last < step:
             self._session.finish()

@@ -72,8 +72,9 @@ class Window:
                 raise StateError(f"window {self._name!r} was closed", "call rollout_window() anew for each window")
             if self._state == "open":
                 return
-            self._state = "open"
+            self._state = "closed"  # unless it gets open
             self._begin(scoped=False)
+            self._state = "open"
 
     def close(self) -> None:
         """End the window, from any thread.

@@ -147,3 +147,33 @@ def test_a_failing_finish_command_is_a_finding(tmp_path):
     profwin.shutdown()
     findings = json.loads((tmp_path / "r" / "manifest.json").read_text())["findings"]
     assert [finding["code"] for finding in findings] == ["finish-command", "no-stages"]
+
+
+def test_unselected_steps_do_not_fill_the_journal(tmp_path):
+    """A long run without selected steps costs a record at its begin and one at the end of what was selected."""
+    profwin.configure(steps="50", output=tmp_path, run="r")
+    for step in range(100):
+        with profwin.rollout_window(step), profwin.training_step(step):
+            pass
+    profwin.shutdown()
+    (journal,) = (tmp_path / "r" / "journal").iterdir()
+    steps = [(record["side"], record["step"]) for record in read(str(journal)) if record["kind"] == "step"]
+    assert steps == [(side, step) for step in (0, 50, 51) for side in ("rollout", "training")]
+
+
+def test_a_window_that_could_not_open_is_closed(tmp_path):
+    """Under strict, an open() that raises leaves the window closed, so that it cannot be taken for one that records."""
+    profwin.configure(steps="1", output=tmp_path, strict=True, wait_budget=0, devices="pretend:0")
+    from profwin.registry.lock import Registry
+
+    held = Registry().acquire(["pretend-0"], kind="rollout")
+    window = profwin.rollout_window(1)
+    try:
+        with pytest.raises(profwin.DeviceBusyError):
+            window.open()
+        assert not window.recorded
+        with pytest.raises(profwin.StateError):
+            window.open()
+        window.close()
+    finally:
+        held.release()
