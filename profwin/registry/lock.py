@@ -186,21 +186,18 @@ class Registry:
         Raises:
             RegistryError: a lock file cannot be used or trusted.
         """
-        files, what = self._files(keys), (run, kind, name, step)
+        keys = tuple(keys)
+        held = self.take(keys, kind=kind, run=run, name=name, step=step, owner_of_mark=owner_of_mark)
+        if held is not None:
+            return held
+        attempt = self.attempt(
+            keys, kind=kind, run=run, name=name, step=step, wait_for=wait_for, owner_of_mark=owner_of_mark
+        )
         try:
-            # What an attempt does first, without making one: nearly always the device is free.
-            if lock_all(files, owner_of_mark) is None:
-                return hold_all(files, what, self._further)
-            attempt = Attempt(self._further, files, what, wait_for or _anybody, owner_of_mark)
             result = attempt.step()
-            if result is None:
-                result = _wait(attempt, seconds, on_slow)
+            return _wait(attempt, seconds, on_slow) if result is None else result
+        finally:
             attempt.close()
-            return result
-        except BaseException:
-            for file in files:
-                file.close()
-            raise
 
     def confirm(self, key: str) -> bool:
         """Remove the mark of a device that nobody holds: a human says that its engine records no more.
