@@ -52,16 +52,13 @@ class Collection:
         self.through = first.step  # the latest step inside, where a recording goes on over several
         self.state = "new"
         self.thread = threading.get_ident()
+        self.thread_bound = False  # whether it must be stopped in that thread; known once it has started
+        self.due: str | None = None  # why it is to be closed there, after another thread asked for that
         self.held: Held | None = None
         self._begun = False
         self.ranges: Ranges | None = None
         self.recordings: list[tuple[str, Recording]] = []
         self._open: list[tuple[str, AbstractContextManager[Any]]] = []
-
-    @property
-    def thread_bound(self) -> bool:
-        """Whether it must be stopped in the thread that started it."""
-        return self.engine is None and any(backend.thread_bound for backend in self.session.backends())
 
     def start(self, held: Held | None, waited: float) -> None:
         """Start every profiler, with the locks in hand.
@@ -92,6 +89,7 @@ class Collection:
             recording = self._enter(backend.name, partial(backend.open, request))
             if backend.ranges:
                 marked.append(recording)
+            self.thread_bound = self.thread_bound or backend.thread_bound
         if marked:
             self.ranges = Ranges(marked, lambda problem: session.warn("range", problem))
 

@@ -64,6 +64,7 @@ class Entrance:
         """
         here, began, turns = threading.get_ident(), time.monotonic(), _TURNS
         held: Held | None = None
+        self.session.owner.close_due()
         try:
             while True:
                 with self.session.owner.mutex:

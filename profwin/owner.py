@@ -70,7 +70,8 @@ class Owner:
     def close(self, collection: Collection, reason: str, *, raising: bool = False) -> None:
         """Stop a collection, release its devices, and then write its traces.
 
-        Idempotent; a second caller waits for the first.
+        Idempotent; a second caller waits for the first. One that is bound to another thread is left to that thread's
+        next window or stage, unless the process ends: stopped from the wrong thread, a profiler loses what it has.
 
         Args:
             collection: any collection of this process.
@@ -78,6 +79,9 @@ class Owner:
             raising: whether a failure is raised under ``strict``; else it is only recorded.
         """
         here, mine = threading.get_ident(), False
+        if collection.thread_bound and collection.thread != here and collection.state == "open" and not self.ended:
+            collection.due = reason
+            return
         failure: ProfwinError | None = None
         self._closing.append(here)
         try:
@@ -104,6 +108,13 @@ class Owner:
             time.sleep(TURN)
         if failure is not None:
             self.session.complain(failure, raising=raising)
+
+    def close_due(self) -> None:
+        """Close what other threads asked this one to close."""
+        here = threading.get_ident()
+        for collection in list(self.collections):
+            if collection.due is not None and collection.thread == here:
+                self.close(collection, collection.due)
 
     def close_all(self, reason: str) -> None:
         """Close whatever is open, in whichever thread it was opened."""
