@@ -173,12 +173,14 @@ def _own_constant(run: str, kind: str, name: str) -> tuple[bytes, int]:
     return _constant(identity(), os.geteuid(), run, kind, name)
 
 
-os.register_at_fork(after_in_child=_own_constant.cache_clear)
-
-
+@functools.lru_cache(maxsize=64)
 def own_record(run: str, kind: str, name: str, step: int | None) -> bytes:
-    """Encode the record of this process, fast: all but the step is kept from the last time."""
+    """Encode the record of this process, fast: a stage that runs for each mini-batch takes the same one many times."""
     return _finish(_HELD, _own_constant(run, kind, name), step)
+
+
+os.register_at_fork(after_in_child=_own_constant.cache_clear)
+os.register_at_fork(after_in_child=own_record.cache_clear)
 
 
 def decode(data: bytes) -> Holder | None:
