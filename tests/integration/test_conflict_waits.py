@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import datetime as dt
 import signal
 import threading
 import time
 
 import pytest
-from core_support import Evidence, descriptors, holder
+from core_support import Evidence, descriptors, holder, run
 
 import profwin
 from profwin import rollout_window, training_stage, training_step
@@ -145,12 +144,19 @@ def test_a_window_waits_for_what_a_stage_joined_with(output):
 
 def test_the_process_groups_timeout_bounds_the_budget(output):
     """A rank waits at most a quarter of its process group's timeout, since the others wait for it in a collective."""
-    torch = pytest.importorskip("torch")
-    group = torch.distributed
-    configure(output, wait_budget=30.0)
-    assert current().wait_budget() == 30.0
-    group.init_process_group("gloo", store=group.HashStore(), rank=0, world_size=1, timeout=dt.timedelta(seconds=2))
-    try:
-        assert current().wait_budget() == 0.5
-    finally:
-        group.destroy_process_group()
+    out, _ = run(
+        f"""
+import datetime
+import torch.distributed as group
+from profwin.configuration import current
+profwin.configure(steps="1", output={str(output)!r}, wait_budget=30.0)
+say(current().wait_budget())
+timeout = datetime.timedelta(seconds=2)
+group.init_process_group("gloo", store=group.HashStore(), rank=0, world_size=1, timeout=timeout)
+say(current().wait_budget())
+group.destroy_process_group()
+profwin.shutdown()
+os._exit(0)
+"""
+    )
+    assert out.split() == ["30.0", "0.5"]

@@ -38,6 +38,10 @@ for step in range(3):
 say("RESULT", json.dumps([losses, waits, torch.get_rng_state().sum().item()]))
 profwin.shutdown()
 distributed.destroy_process_group()
+sys.stdout.flush()
+# Once in about ten runs of all tests, an interpreter that had used both gloo and Kineto aborted in their clean-up,
+# after everything was done ("terminate called without an active exception"). How they end is not tested here.
+os._exit(0)
 """
 
 
