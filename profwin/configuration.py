@@ -96,7 +96,7 @@ def configure(
         _exported.update(session.run.exports())
         os.environ.update(_exported)
         SWITCH.on = settings.steps is not None
-        session.refresh()
+        session.position.refresh()
         if SWITCH.on:
             session.position.attach()
 

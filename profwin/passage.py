@@ -36,6 +36,28 @@ class _Passing(BaseException):  # it never leaves this module
         self.error = error
 
 
+class _Guard:
+    """Keeps errors of profwin's own from user code: logs them, and lets pass what is the user's, misuse, or strict."""
+
+    __slots__ = ()
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> bool:
+        if isinstance(error, _Passing):
+            raise error.error from None
+        if not isinstance(error, Exception) or isinstance(error, ProfwinError):
+            return False
+        import logging
+
+        logging.getLogger("profwin").error("profwin failed; the block runs unprofiled: %r", error, exc_info=error)
+        return True
+
+
+_GUARD = _Guard()
+
+
 def call_site() -> str:
     """Return ``file:line`` of the nearest caller outside of profwin."""
     frame: FrameType | None = sys._getframe(1)
@@ -58,7 +80,7 @@ def enter(prepare: Prepare) -> Entered | None:
     Raises:
         ProfwinError: for misuse, and under ``strict``.
     """
-    try:
+    with _GUARD:
         entered = prepare()
         if entered is None:
             return None
@@ -69,14 +91,8 @@ def enter(prepare: Prepare) -> Entered | None:
         except BaseException:
             session.owner.leave(interval, failed=True)
             raise
-    except _Passing as passing:
-        raise passing.error from None
-    except ProfwinError:
-        raise
-    except Exception as error:  # noqa: BLE001  # an error of ours must not end a training run
-        _report(error)
-        return None
-    return entered
+        return entered
+    return None
 
 
 def resume(session: Session, interval: Interval) -> None:
@@ -86,22 +102,16 @@ def resume(session: Session, interval: Interval) -> None:
         ProfwinError: under ``strict`` only.
     """
     interval.collection = None
-    try:
+    with _GUARD:
         _drive(session, interval)
         _taken_up(session, interval)
-    except _Passing as passing:
-        raise passing.error from None
-    except ProfwinError:
-        raise
-    except Exception as error:  # noqa: BLE001  # an error of ours must not end a training run
-        _report(error)
 
 
 async def enter_async(prepare: Prepare) -> Entered | None:
     """Like :func:`enter`, without blocking the event loop while it waits; cancellation leaves nothing behind."""
     from asyncio import sleep
 
-    try:
+    with _GUARD:
         entered = prepare()
         if entered is None:
             return None
@@ -115,12 +125,8 @@ async def enter_async(prepare: Prepare) -> Entered | None:
             entering.close()
             session.owner.leave(interval, failed=True)
             raise
-    except ProfwinError:
-        raise
-    except Exception as error:  # noqa: BLE001  # an error of ours must not end a training run
-        _report(error)
-        return None
-    return entered
+        return entered
+    return None
 
 
 def leave(entered: Entered, error: BaseException | None) -> None:
@@ -133,7 +139,7 @@ def leave(entered: Entered, error: BaseException | None) -> None:
     if interval.left:  # in a forked child: it ends where it began
         return
     failed = error is not None and not isinstance(error, GeneratorExit)
-    try:
+    with _GUARD:
         try:
             if interval.collection is not None and interval.collection.ranges is not None:
                 interval.collection.ranges.end(interval.identifier)
@@ -146,10 +152,6 @@ def leave(entered: Entered, error: BaseException | None) -> None:
             if interval.what != "span":
                 # A generator that is closed early has not failed, but is being left by an exception all the same.
                 session.owner.leave(interval, failed=failed, raising=error is None)
-    except ProfwinError:
-        raise
-    except Exception as problem:  # noqa: BLE001  # an error of ours must not end a training run
-        _report(problem)
 
 
 def _drive(session: Session, interval: Interval) -> None:
@@ -172,7 +174,12 @@ def _entered(session: Session, interval: Interval) -> None:
         occurrence=interval.occurrence, role=interval.role, thread=threading.get_native_id(), site=interval.site,
         devices=interval.keys, collection=None if collection is None else collection.identifier,
     )  # fmt: skip
-    if collection is not None and collection.ranges is not None and interval.scoped:
+    if collection is not None:
+        _mark(interval, collection)
+
+
+def _mark(interval: Interval, collection: Collection) -> None:
+    if collection.ranges is not None and interval.scoped:
         collection.ranges.begin(interval.identifier, interval.name)
 
 
@@ -180,8 +187,7 @@ def _taken_up(session: Session, interval: Interval) -> None:
     collection = interval.collection
     if collection is not None:
         session.journal.write("join", id=interval.identifier, collection=collection.identifier)
-        if collection.ranges is not None and interval.scoped:
-            collection.ranges.begin(interval.identifier, interval.name)
+        _mark(interval, collection)
 
 
 def begin_span(session: Session, interval: Interval, collection: Collection) -> Entered:
@@ -189,9 +195,3 @@ def begin_span(session: Session, interval: Interval, collection: Collection) -> 
     interval.collection = collection
     _entered(session, interval)
     return session, interval
-
-
-def _report(error: Exception) -> None:
-    import logging
-
-    logging.getLogger("profwin").error("profwin failed; the block runs unprofiled: %r", error, exc_info=error)

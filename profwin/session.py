@@ -181,10 +181,6 @@ class Session:
         version = self.position.board.version()
         return version if version >= 0 else None
 
-    def refresh(self) -> None:
-        """Set the word that decorated calls read."""
-        self.position.refresh()
-
     def complain(self, error: ProfwinError, *, raising: bool) -> None:
         """Report a failure: raise it under ``strict`` where the caller allows, else warn once for its kind."""
         if self.settings.strict and raising:
