@@ -22,7 +22,7 @@ def _descriptors(directory: str) -> list[str]:
             target = os.readlink(f"/proc/self/fd/{entry}")
         except OSError:
             continue
-        if target.startswith(directory) and target.endswith((".lock", ".fifo")):
+        if target.startswith(directory) and target.endswith((".lock", ".fifo", ".ask")):
             found.append(target)
     return found
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from profwin.errors import StateError
-from profwin.registry.file import held_here
+from profwin.registry.file import hangs_up, held_here
 from profwin.registry.held import Busy, hold_all, lock_all
 from profwin.registry.process import gone, identity
 
@@ -55,6 +55,7 @@ class Attempt:
         "_started",
         "_unsettled",
         "_wait_for",
+        "_watched",
         "_what",
         "busy",
     )
@@ -69,7 +70,7 @@ class Attempt:
     ) -> None:
         self._further, self._files, self._what = further, files, what
         self._wait_for, self._owner = wait_for, owner
-        self._closed = False
+        self._closed = self._watched = False
         self._spurious = 0
         self._blocked: LockFile | None = None
         self._started = self._unsettled = 0.0
@@ -108,34 +109,71 @@ class Attempt:
             raise
 
     def wait(self, seconds: float) -> None:
-        """Sleep until the device may be free, at most ``seconds``. Ctrl-C ends it at once."""
-        blocked, now = self._blocked, time.monotonic()
-        if blocked is None or seconds <= 0:
+        """Sleep until the device may be free, at most ``seconds``. Ctrl-C ends it at once.
+
+        For callers that must not block, :meth:`pause` and :meth:`woken` are the two halves of it.
+        """
+        limit, number = self.pause(seconds)
+        if limit <= 0:
             return
-        if self._unsettled and now - self._unsettled < _SETTLE:
-            time.sleep(min(seconds, _SHORT))
-            return
-        waited = now - self._started
-        pause = min(seconds, next(pause for limit, pause in _BACKSTOP if waited < limit))
-        if blocked.mark is not None:
-            time.sleep(pause)  # an engine's death or confirmed stop closes no FIFO
-        elif not blocked.sleep(pause) or time.monotonic() - now > _SLEPT:
-            self._spurious = 0  # it slept: waiters who lose to another waiter must not be slowed down
+        began = time.monotonic()
+        if number is None:
+            time.sleep(limit)
+            hung_up = False
         else:
-            self._spurious += 1
-            if self._spurious > _SPURIOUS_LIMIT:
-                self._spurious = 0
-                blocked.close()
-            elif self._spurious > _SPURIOUS:
-                time.sleep(min(seconds, _SPURIOUS_PAUSE))
+            hung_up = hangs_up(number, limit)
+        extra = self.woken(hung_up, time.monotonic() - began)
+        if extra > 0:
+            time.sleep(min(seconds, extra))
 
-    def filenos(self) -> list[int]:
-        """Give the descriptor that hangs up when the device may be free; none where only time tells.
+    def pause(self, seconds: float) -> tuple[float, int | None]:
+        """Say how to sleep before the next :meth:`step`, without sleeping.
 
-        It is valid until the next :meth:`step`, :meth:`wait` or :meth:`close`.
+        Args:
+            seconds: the longest sleep wanted.
+
+        Returns:
+            How many seconds to sleep at most, 0 for not at all; and the descriptor whose hang-up ends that sleep
+            early, None where only time tells. Watch it for nothing but that it hangs up (it is a FIFO's read end into
+            which nobody writes). It is valid until the next :meth:`woken`, :meth:`step` or :meth:`close`: stop
+            watching it before these.
+        """
+        blocked, now = self._blocked, time.monotonic()
+        self._watched = False
+        if blocked is None or seconds <= 0:
+            return 0.0, None
+        if self._unsettled and now - self._unsettled < _SETTLE:
+            return min(seconds, _SHORT), None
+        waited = now - self._started
+        limit = min(seconds, next(pause for end, pause in _BACKSTOP if waited < end))
+        if blocked.mark is not None:
+            return limit, None  # an engine's death or confirmed stop closes no FIFO
+        self._watched = True
+        return limit, blocked.numbers[1] if len(blocked.numbers) > 1 else None
+
+    def woken(self, hung_up: bool, slept: float) -> float:
+        """Take note of how a sleep that :meth:`pause` told of has ended.
+
+        Args:
+            hung_up: the descriptor hung up; False where the time was over.
+            slept: seconds that it lasted.
+
+        Returns:
+            Seconds to sleep once more before the next :meth:`step`, watching nothing: 0 but where the FIFO wakes
+            again and again while the device stays held.
         """
         blocked = self._blocked
-        return [] if blocked is None else list(blocked.numbers)[1:2]
+        if blocked is None or not self._watched:
+            return 0.0
+        if not hung_up or slept > _SLEPT:
+            self._spurious = 0  # it slept: waiters who lose to another waiter must not be slowed down
+            return 0.0
+        self._spurious += 1
+        if self._spurious > _SPURIOUS_LIMIT:
+            self._spurious = 0
+            blocked.close()
+            return 0.0
+        return _SPURIOUS_PAUSE if self._spurious > _SPURIOUS else 0.0
 
     def close(self) -> None:
         """Leave nothing open, unless the devices are held: then this does nothing. May be called again."""

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import os
 import stat
-import time
 from collections import deque
 from fcntl import LOCK_EX, LOCK_NB, LOCK_UN, flock
-from itertools import repeat, starmap
 from select import POLLHUP, poll
 from threading import RLock
 
 from profwin.errors import RegistryError
-from profwin.registry.creation import ACCESS, FLAGS, WATCH_FLAGS, explained, full, make_fifo, open_slowly
+from profwin.registry.creation import ACCESS, FLAGS, WATCH_FLAGS, close_all, explained, full, make_fifo, open_slowly
 from profwin.registry.holder import (
     MARK_LIMIT,
     NOT_HELD,
@@ -25,7 +23,7 @@ from profwin.registry.holder import (
     encode_mark,
 )
 
-__all__ = ["MARK_OFFSET", "LockFile", "forget", "held_here"]
+__all__ = ["MARK_OFFSET", "LockFile", "forget", "hangs_up", "held_here"]
 
 MARK_OFFSET = 1024
 """Where the mark is; a file that is no longer has none."""
@@ -40,8 +38,7 @@ _OPEN: set[LockFile] = set()
 # One for all files: it is held for microseconds. Reentrant, for a signal handler that interrupts its own thread.
 _mutex = RLock()
 
-_open, _close, fstat, pwrite = os.open, os.close, os.fstat, os.pwrite
-_exhaust = deque[None](maxlen=0).extend  # runs an iterator to its end inside one call
+_open, fstat, pwrite = os.open, os.fstat, os.pwrite
 
 
 class LockFile:
@@ -134,6 +131,14 @@ class LockFile:
             # Without a FIFO the waiters still look from time to time.
             make_fifo(self.numbers, self._fifo[0], FLAGS)
 
+    def rewrite(self, record: bytes) -> bool:
+        """Write another record of the same holder; False where the device is not held any more. Never raises."""
+        with _mutex:
+            try:
+                return self.held and pwrite(self.numbers[0], record, 0) == len(record)
+            except (OSError, IndexError):
+                return False
+
     def watch(self) -> None:
         """Open the FIFO for waiting. Try to lock once more afterwards: a release before this is not seen."""
         self.watching = True
@@ -141,15 +146,6 @@ class LockFile:
             self.numbers.extend(map(_open, self._fifo, (WATCH_FLAGS,)))
         except OSError:
             make_fifo(self.numbers, self._fifo[0], WATCH_FLAGS)
-
-    def sleep(self, seconds: float) -> bool:
-        """Sleep until the holder closes its end of the FIFO, or so long; True if it did close it."""
-        if len(self.numbers) < 2:
-            time.sleep(seconds)
-            return False
-        poller = poll()
-        poller.register(self.numbers[1], 0)
-        return any(event & POLLHUP for _, event in poller.poll(seconds * 1000))
 
     def close(self) -> None:
         """Write that nobody holds the device, unlock it and close everything. May be called again."""
@@ -164,11 +160,7 @@ class LockFile:
             except (OSError, IndexError):
                 pass  # nothing is open, or closing unlocks too
             finally:
-                while numbers:
-                    try:
-                        _exhaust(map(_close, starmap(numbers.popleft, repeat((), len(numbers)))))
-                    except (OSError, IndexError):
-                        continue  # closed all the same, or by a signal handler
+                close_all(numbers)
                 self.held = self.watching = False
                 _OPEN.discard(self)
 
@@ -245,6 +237,13 @@ class LockFile:
             os.fchmod(self.numbers[0], ACCESS)
         except PermissionError:
             pass
+
+
+def hangs_up(number: int, seconds: float) -> bool:
+    """Sleep until the holder closes its end of the FIFO that is open at ``number``, or so long; True if it did."""
+    poller = poll()
+    poller.register(number, 0)
+    return any(event & POLLHUP for _, event in poller.poll(seconds * 1000))
 
 
 def held_here(path: str) -> bool:

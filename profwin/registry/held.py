@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from profwin.registry.file import LockFile
     from profwin.registry.holder import Holder, Mark
     from profwin.registry.process import ProcessIdentity
+    from profwin.registry.request import Inbox
 
     What = tuple[str, str, str, int | None]  # run, kind, name, step
     Further = Callable[[What, Iterable[str]], Attempt]
@@ -66,11 +67,12 @@ class Held:
             last.
     """
 
-    __slots__ = ("_files", "_further", "_what", "mark")
+    __slots__ = ("_before_release", "_files", "_further", "_what", "mark")
 
     def __init__(self, files: list[LockFile], what: What, further: Further) -> None:
         self._files, self._what, self._further = files, what, further
         self.mark: Mark | None = None
+        self._before_release: Callable[[], None] | None = None
         for file in files:
             self.mark = self.mark or file.mark
 
@@ -80,10 +82,18 @@ class Held:
         return tuple(file.key for file in self._files if file.held)
 
     def release(self) -> None:
-        """Release all devices; the first waiter of each is woken. May be called again. Never raises."""
-        for file in self._files:
-            file.close()
-        self._files = []
+        """Release all devices; the first waiter of each is woken. May be called again. Never raises.
+
+        Who listens for requests to release stops first: the next holder reads its requests from the same FIFO.
+        """
+        try:
+            if self._before_release is not None:
+                self._before_release()
+        finally:
+            for file in self._files:
+                file.close()
+            self._files = []
+            self._before_release = None
 
     def extend(self, keys: Iterable[str]) -> Busy | None:
         """Take further devices in one try, all or none, without waiting, since a wait could deadlock.
@@ -111,6 +121,30 @@ class Held:
             return None
         finally:
             attempt.close()
+
+    def shrink(self, keys: Iterable[str]) -> None:
+        """Release some of the devices, and go on holding the others. Never raises."""
+        keys = set(keys)
+        for file in self._files:
+            if file.key in keys:
+                file.close()
+        self._files = [file for file in self._files if file.key not in keys]
+
+    def inboxes(self, before_release: Callable[[], None]) -> list[Inbox]:
+        """Give the inbox of each device held now, not yet open, through which others may ask for it.
+
+        Earlier ones are closed.
+
+        Args:
+            before_release: closes them. Called by each :meth:`release` before anything is let go, and when this is
+                dropped; from any thread and from a signal handler, perhaps several times. It neither raises nor waits.
+        """
+        from profwin.registry.request import Inbox
+
+        if self._before_release is not None:
+            self._before_release()
+        self._before_release = before_release
+        return [Inbox(file, self._what) for file in self._files if file.held]
 
     def lost(self) -> list[str]:
         """Name the devices whose lock file was deleted or replaced: others may have taken them meanwhile."""
@@ -148,7 +182,9 @@ class Held:
         self.mark = None
 
     def __del__(self) -> None:
-        for file in getattr(self, "_files", ()):  # missing where a Ctrl-C came in __init__
+        if getattr(self, "_before_release", None) is not None:  # missing where a Ctrl-C came in __init__
+            self.release()
+        for file in getattr(self, "_files", ()):
             if file.numbers:
                 file.close()
 

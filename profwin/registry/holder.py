@@ -28,8 +28,10 @@ __all__ = [
     "encode_mark",
     "gone",
     "identity",
+    "leased_record",
     "own_record",
     "printable",
+    "shortened",
 ]
 
 VERSION = 1
@@ -59,6 +61,8 @@ class Holder(msgspec.Struct, frozen=True):
         name: of the window or stage.
         step: the step, or None where there is none.
         held: False once the holder began to release.
+        lease: random id by which the holder can be asked to release; empty where it cannot be asked. See
+            :mod:`profwin.registry.request`.
     """
 
     pid: int
@@ -71,6 +75,7 @@ class Holder(msgspec.Struct, frozen=True):
     name: str
     step: int | None
     held: bool = True
+    lease: str = ""
 
     @property
     def identity(self) -> ProcessIdentity:
@@ -139,8 +144,13 @@ def _text(value: str) -> bytes:
     return encoded
 
 
-def _constant(process: ProcessIdentity, uid: int, run: str, kind: str, name: str) -> tuple[bytes, int]:
-    body = b',"profwin":%d,"pid":%d,"start":%d,"boot":%b,"namespace":%d,"uid":%d,"run":%b,"kind":%b,"name":%b}' % (
+def shortened(value: str) -> str:
+    """Give what a record keeps of a run or a name: a beginning of it that has room there."""
+    return msgspec.json.decode(_text(value), type=str)
+
+
+def _constant(process: ProcessIdentity, uid: int, run: str, kind: str, name: str, lease: str = "") -> tuple[bytes, int]:
+    body = b',"profwin":%d,"pid":%d,"start":%d,"boot":%b,"namespace":%d,"uid":%d,"run":%b,"kind":%b,"name":%b%b}' % (
         VERSION,
         process.pid,
         process.start,
@@ -150,6 +160,7 @@ def _constant(process: ProcessIdentity, uid: int, run: str, kind: str, name: str
         _text(run),
         _text(kind),
         _text(name),
+        b',"lease":%b' % _text(lease) if lease else b"",
     )
     body = body.ljust(_TAIL_SIZE - 1) + b"\n"
     return body, zlib.crc32(body)
@@ -164,7 +175,7 @@ def _finish(head: bytes, constant: tuple[bytes, int], step: int | None) -> bytes
 
 def encode(holder: Holder) -> bytes:
     """Encode a record of exactly ``RECORD_SIZE`` bytes; a run or name that is too long is cut at its end."""
-    constant = _constant(holder.identity, holder.uid, holder.run, holder.kind, holder.name)
+    constant = _constant(holder.identity, holder.uid, holder.run, holder.kind, holder.name, holder.lease)
     return _finish(_HELD if holder.held else _FREE, constant, holder.step)
 
 
@@ -177,6 +188,11 @@ def _own_constant(run: str, kind: str, name: str) -> tuple[bytes, int]:
 def own_record(run: str, kind: str, name: str, step: int | None) -> bytes:
     """Encode the record of this process, fast: a stage that runs for each mini-batch takes the same one many times."""
     return _finish(_HELD, _own_constant(run, kind, name), step)
+
+
+def leased_record(run: str, kind: str, name: str, step: int | None, lease: str) -> bytes:
+    """Encode the record of this process that says by which lease it can be asked to release."""
+    return _finish(_HELD, _constant(identity(), os.geteuid(), run, kind, name, lease), step)
 
 
 os.register_at_fork(after_in_child=_own_constant.cache_clear)

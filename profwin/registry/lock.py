@@ -199,6 +199,30 @@ class Registry:
         finally:
             attempt.close()
 
+    def ask(self, busy: Busy, *, run: str, purpose: str, name: str, step: int | None) -> bool:
+        """Ask who holds a device to release it. Does not wait for an answer: the release itself is the answer.
+
+        Only a holder of the same run and the same user is asked, and only one that said by a lease that it can be;
+        nothing else of its record is trusted. Ask once for each ``busy.holder.lease``: it is served once.
+
+        Args:
+            busy: who holds it.
+            run: id of this run.
+            purpose: what the device is wanted for: ``"rollout"`` or ``"training"``.
+            name: of the window or stage.
+            step: the step, or None.
+
+        Returns:
+            True if the request was sent; the holder may still die or fail before it releases. False at once where
+            it cannot be asked or does not listen. Never raises, but for Ctrl-C.
+        """
+        from profwin.registry.request import send
+
+        try:
+            return send(self.path(busy.device), busy.holder, run=run, purpose=purpose, name=name, step=step)
+        except SettingError:
+            return False
+
     def confirm(self, key: str) -> bool:
         """Remove the mark of a device that nobody holds: a human says that its engine records no more.
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import stat
 import threading
 import time
 
@@ -170,7 +172,10 @@ def test_attempt_steps_and_closes(registry):
         attempt = registry.attempt(["d"], kind="rollout")
         assert attempt.step() is None
         assert attempt.busy.holder.pid == other.pid
-        assert len(attempt.filenos()) == 1
+        limit, number = attempt.pause(5)
+        assert 0 < limit < 1
+        assert stat.S_ISFIFO(os.fstat(number).st_mode)
+        assert attempt.woken(False, limit) == 0
         attempt.wait(0.01)
         other.ask("held.release()")
         assert isinstance(attempt.step(), Held)

@@ -37,6 +37,7 @@ holders = st.builds(
     name=words,
     step=steps,
     held=st.booleans(),
+    lease=st.just("") | st.text("0123456789abcdef", min_size=16, max_size=16),
 )
 processes = st.builds(ProcessIdentity, pid=st.integers(1, 2**22), start=numbers, boot=words, namespace=numbers)
 marks = st.builds(Mark, processes=st.lists(processes, max_size=20), run=words, name=words, step=steps)
