@@ -45,7 +45,7 @@ class Board:
 
     Args:
         path: the file, on a local file system; None for a board that only this process and its forks see.
-        attempt: a board of an earlier attempt is wiped.
+        attempt: a board of an earlier attempt is wiped; that of a later one is used as it is.
         fresh: wipe whatever is there: this process begins the run.
 
     Raises:
@@ -75,7 +75,7 @@ class Board:
 
     def _wipe(self, attempt: int, *, fresh: bool) -> None:
         self._words = words = (ctypes.c_int64 * (_SIZE // 8)).from_buffer(self._memory)
-        if fresh or words[0] != _MAGIC or words[1] != attempt:
+        if fresh or words[0] != _MAGIC or words[1] < attempt:
             words[0], words[1] = _MAGIC, attempt
             for base in _SECTIONS.values():
                 words[base : base + 6] = [0, -1, 0, -1, 0, 0]
@@ -93,7 +93,7 @@ class Board:
             side: ``"rollout"`` or ``"training"``.
             step: the loop's step.
             selected: whether it is to be recorded.
-            version: weight version; -1 leaves the one that is there.
+            version: weight version; -1 where it is not known: then the one that was published for the same step stays.
             declarer: pid and start time of a process that says which step it trains; (0, 0) for a window's guess.
         """
         base, words = _SECTIONS[side], self._words
@@ -101,10 +101,10 @@ class Board:
         try:
             sequence = words[base] | 1
             words[base] = sequence
+            if version >= 0 or words[base + 1] != step:
+                words[base + 3] = version
             words[base + 1] = step
             words[base + 2] = int(selected)
-            if version >= 0:
-                words[base + 3] = version
             words[base + 4], words[base + 5] = declarer
             words[base] = sequence + 1
         finally:
@@ -128,9 +128,9 @@ class Board:
                 file.close()
         return Side(step, bool(selected), version, declarer, start)
 
-    def version(self) -> int:
-        """Return the rollout side's weight version, -1 if unknown; one word, so it is whole without more ado."""
-        found: int = self._words[_SECTIONS["rollout"] + 3]
+    def version(self, side: str) -> int:
+        """Return a side's weight version, -1 if unknown; one word, so it is whole without more ado."""
+        found: int = self._words[_SECTIONS[side] + 3]
         return found
 
     def remove(self) -> None:

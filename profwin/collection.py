@@ -17,6 +17,7 @@ from profwin.errors import BackendError, ProfwinError
 from profwin.interval import number
 from profwin.ranges import Ranges
 from profwin.registry.lock import Busy, Held
+from profwin.terms import Terms
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,6 +30,9 @@ if TYPE_CHECKING:
     from profwin.session import Session
 
 __all__ = ["Collection"]
+
+
+_NEVER = threading.Event()  # nobody waits for what is closed by its own thread, and making one takes a microsecond
 
 
 class Collection:
@@ -44,10 +48,13 @@ class Collection:
     """
 
     def __init__(self, session: Session, first: Interval, *, name: str, occurrence: int, segment: int) -> None:
+        self._first_version = first.version
         self.identifier = number()
         self.session, self.engine = session, first.engine
         self.purpose, self.step, self.keys, self.site = first.purpose, first.step, first.keys, first.site
         self.role, self.name, self.occurrence, self.segment = first.role, name, occurrence, segment
+        # Whether its start and stop may run in any thread: they may take long, so nobody should wait for ever.
+        self.detached = first.engine is not None and first.engine.detached
         self.members: list[Interval] = []
         self.through = first.step  # the latest step inside, where a recording goes on over several
         self.state = "new"
@@ -55,10 +62,37 @@ class Collection:
         self.thread_bound = False  # whether it must be stopped in that thread; known once it has started
         self.due: str | None = None  # why it is to be closed there, after another thread asked for that
         self.held: Held | None = None
+        self.failure: ProfwinError | None = None  # of a stop that ran in a thread
+        self.closed = threading.Event() if first.engine is not None else _NEVER
+        self.terms = Terms(self)
         self._begun = False
         self.ranges: Ranges | None = None
         self.recordings: list[tuple[str, Recording]] = []
         self._open: list[tuple[str, AbstractContextManager[Any]]] = []
+
+    @property
+    def engine_name(self) -> str:
+        """The name of what records."""
+        return self.engine.name if self.engine is not None else "profiler"
+
+    def describe(self) -> str:
+        """Name it in words."""
+        kind = "rollout window" if self.purpose == "rollout" else "training stage"
+        return f"{kind} {self.name!r} of step {self.step}"
+
+    def spare(self) -> tuple[str, ...]:
+        """Return the devices that nothing inside needs any more; none where something inside means the process."""
+        needed = [member.keys for member in self.members]
+        if not needed or not all(needed):
+            return ()
+        return tuple(key for key in self.keys if not any(key in keys for keys in needed))
+
+    def shrink(self) -> None:
+        """Release the devices that nothing inside needs any more."""
+        spare = self.spare()
+        if spare and self.held is not None:
+            self.held.shrink(spare)
+            self.keys = tuple(key for key in self.keys if key not in spare)
 
     def start(self, held: Held | None, waited: float) -> None:
         """Start every profiler, with the locks in hand.
@@ -68,7 +102,7 @@ class Collection:
         """
         self.held, self._begun = held, True
         session = self.session
-        version = session.weight_version()
+        version = self._first_version if self._first_version is not None else session.position.version(self.purpose)
         request = Request(self._stem, lambda: self._metadata(version))
         names = ["engine"] if self.engine is not None else [backend.name for backend in session.backends()]
         fields: dict[str, Any] = {}
@@ -169,6 +203,7 @@ class Collection:
 
     def _release(self, reason: str, seconds: float, failure: ProfwinError | None) -> None:
         write, held = self.session.journal.write, self.held
+        self.terms.withdraw()
         try:
             if held is not None and self.keys:
                 for key in held.lost():

@@ -13,7 +13,7 @@ from profwin.switch import SWITCH
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, MutableMapping
 
     from profwin.selection import NamesLike, SelectionLike
 
@@ -22,6 +22,8 @@ __all__ = ["configure", "current", "environment", "shutdown"]
 _session: Session | None = None
 _lock = threading.RLock()
 _exported: dict[str, str] = {}
+_replaced: dict[str, str | None] = {}
+_given: dict[tuple[str, int], dict[str, int]] = {}
 
 
 def configure(
@@ -49,9 +51,10 @@ def configure(
     """Set this process up for profiling; without a step selection, profwin stays off and touches no file.
 
     Each setting that is not given is taken from ``PROFWIN_<NAME>``, else from its default. A second call closes
-    everything and begins a new run. Processes that inherit ``environment()`` of another need no call: they configure
-    themselves. ``PROFWIN_RUN``, ``PROFWIN_ATTEMPT`` and ``PROFWIN_PARENT`` are put into this process's environment, so
-    that children that configure themselves belong to the same run.
+    everything and begins a new run, or the next attempt of the run that is named. Processes that inherit
+    ``environment()`` of another need no call: they configure themselves. ``PROFWIN_RUN``, ``PROFWIN_ATTEMPT`` and
+    ``PROFWIN_PARENT`` are put into this process's environment until it is shut down, so that children belong to the
+    same run, as long as the process that began it is there; a call in a child that outlives it begins a new run.
 
     Args:
         steps: which steps are recorded: ``"2,4-6,every:100"``, a number, numbers, a selection or a callable;
@@ -85,20 +88,7 @@ def configure(
     Raises:
         SettingError: (a ValueError) naming the setting, the value and what is allowed. Nothing is changed then.
     """
-    global _session
-    arguments = dict(locals())
-    with _lock:
-        environment = {name: value for name, value in os.environ.items() if _exported.get(name) != value}
-        settings = Settings(arguments, environment)
-        session = Session(settings, environment)
-        shutdown()
-        _session = session
-        _exported.update(session.run.exports())
-        os.environ.update(_exported)
-        SWITCH.on = settings.steps is not None
-        session.position.refresh()
-        if SWITCH.on:
-            session.position.attach()
+    _begin(dict(locals()), asked=True)
 
 
 def environment() -> dict[str, str]:
@@ -126,7 +116,7 @@ def current() -> Session | None:
         with _lock:
             if _session is None:  # still, with the lock in hand
                 try:
-                    configure()
+                    _begin({}, asked=False)
                 except Exception as error:  # noqa: BLE001  # a variable must not break the training that inherits it
                     import logging
 
@@ -135,17 +125,91 @@ def current() -> Session | None:
     return _session
 
 
+def _begin(arguments: Mapping[str, object], *, asked: bool) -> None:
+    """Make the session, in the place of the one that is there.
+
+    Args:
+        arguments: of ``configure``.
+        asked: whether the user's code called it. A process that configures itself stays in the run that it inherits,
+            even one that has ended.
+    """
+    global _session
+    from profwin.launch import without_ended_run
+
+    with _lock:
+        environment = dict(os.environ)
+        _take_back(environment)
+        ended = without_ended_run(environment) if asked else None
+        settings = Settings(arguments, environment)
+        session = Session(settings, environment)
+        if settings.steps is not None and settings.devices is not None:
+            session.keys(None, None)  # raises here what would else be raised in the middle of the training
+        shutdown()
+        _session, run = session, session.run
+        run.given = _given.setdefault((run.directory, run.attempt), run.given)
+        exports = run.exports()
+        _replaced.update({name: os.environ.get(name) for name in exports})
+        _exported.update(exports)
+        os.environ.update(exports)
+        SWITCH.on = settings.steps is not None
+        session.position.refresh()
+        if SWITCH.on:
+            session.position.attach()
+            _say(session, ended)
+
+
+def _say(session: Session, ended: str | None) -> None:
+    run = session.run
+    if ended is not None:
+        session.log(
+            f"the environment names the run {ended!r}, but the process that began it has ended: this is a new run, "
+            f"{run.name!r}; unset PROFWIN_RUN, PROFWIN_ATTEMPT and PROFWIN_PARENT"
+        )
+    if run.orphaned:
+        session.finding(
+            "run-ended", f"the process that began the run {run.name!r} has ended: its manifest lacks what follows"
+        )
+    if run.rival is not None:
+        session.finding(
+            "run-in-use",
+            f"process {run.rival} is still at work in the run {run.name!r}: both write to {run.directory}, this one as "
+            f"attempt {run.attempt}",
+        )
+
+
+def _take_back(environment: MutableMapping[str, str]) -> None:
+    """Undo in an environment what a session put there, but for what somebody changed since."""
+    for name, value in _exported.items():
+        if environment.get(name) == value:
+            before = _replaced[name]
+            if before is None:
+                del environment[name]
+            else:
+                environment[name] = before
+
+
+def _keep(session: Session) -> None:
+    global _session
+    with _lock:
+        if _session is None:
+            _session = session
+
+
 def _end(reason: str) -> None:
     global _session
     with _lock:
         session, _session = _session, None
         SWITCH.on, SWITCH.word = False, ctypes.c_int64(1)
-        for name, value in _exported.items():
-            if os.environ.get(name) == value:
-                del os.environ[name]
+        _take_back(os.environ)
         _exported.clear()
+        _replaced.clear()
     if session is not None:
-        session.close(reason)
+        try:
+            session.close(reason)
+        except BaseException:
+            # Ctrl-C: the next configure, shutdown or the exit closes the rest.
+            _keep(session)
+            raise
 
 
 def at_exit() -> None:

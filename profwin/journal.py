@@ -40,7 +40,8 @@ FIELDS: dict[str, tuple[str, ...]] = {
         "settings",
     ),
     # This process learnt or published the step of one side; `selected` says whether it is to be recorded.
-    "step": ("side", "step", "selected", "version"),
+    # `generated_with` are the weight versions that the samples of a training step were generated with.
+    "step": ("side", "step", "selected", "version", "generated_with"),
     # A window, stage or span begins and ends in this process's code. `enter` is written right before the body, `exit`
     # right after. `collection` says what records it; where it is absent, a `skip` with the same `id` stands before.
     "enter": ("id", "what", "name", "step", "occurrence", "role", "thread", "site", "devices", "collection"),
@@ -68,6 +69,11 @@ FIELDS: dict[str, tuple[str, ...]] = {
     "export": ("collection", "backend", "path", "bytes", "seconds", "error"),
     # A stage began inside an open window of its device: the window was closed there.
     "overlap": ("id", "stage", "stage_site", "window", "window_site"),
+    # The interval `id` waits for a device and asks its holder, another process of the run, to let go of it: the answer
+    # is "sent", or "refused" where the holder cannot be asked.
+    "ask": ("id", "device", "holder", "answer"),
+    # Another process, of that pid, asked for a device of the collection, for a window or stage of its own.
+    "asked": ("collection", "asker", "purpose", "name", "step"),
     # An engine is about to record on these devices; its stop was confirmed.
     "mark": ("devices", "processes"),
     "confirmed": ("devices", "processes"),

@@ -55,11 +55,13 @@ def gather(directory: str) -> dict[str, Any]:
 
     journals = os.path.join(directory, "journal")
     processes: list[dict[str, Any]] = []
-    steps: dict[int, dict[str, list[dict[str, Any]]]] = {}
+    steps: dict[int, dict[str, Any]] = {}
     findings: list[dict[str, Any]] = []
     for file in sorted(os.listdir(journals)):
         if file.endswith(".jsonl"):
             _Reader(file, processes, steps, findings).follow(read(os.path.join(journals, file)))
+    for step in steps.values():
+        _conclude_versions(step)
     first = processes[0] if processes else {}
     return {
         "schema": SCHEMA,
@@ -96,6 +98,12 @@ class _Reader:
         kept = ("run", "attempt", "pid", "host", "role", "rank", "world", "root")
         self._process = {"journal": self._file, **{name: record.get(name) for name in kept}, "ended": None}
         self._processes.append(self._process)
+
+    def _on_step(self, record: dict[str, Any]) -> None:
+        if record["selected"] and record["side"] == "training":
+            step = self._step(record["step"])
+            step["told"] += record.get("generated_with") or ()
+            step["trained_at"] += [record["version"]] if "version" in record else []
 
     def _on_open(self, record: dict[str, Any]) -> None:
         kept = ("purpose", "name", "occurrence", "segment", "backends", "devices", "waited", "version")
@@ -142,9 +150,22 @@ class _Reader:
     def _on_end(self, record: dict[str, Any]) -> None:
         self._process["ended"] = record["reason"]
 
-    def _step(self, step: int) -> dict[str, list[dict[str, Any]]]:
-        found: dict[str, list[dict[str, Any]]] = self._steps.setdefault(step, {"collections": [], "skips": []})
+    def _step(self, step: int) -> dict[str, Any]:
+        empty: dict[str, Any] = {"collections": [], "skips": [], "told": [], "trained_at": []}
+        found: dict[str, Any] = self._steps.setdefault(step, empty)
         return found
+
+
+def _conclude_versions(step: dict[str, Any]) -> None:
+    """Say which weights generated a step's samples, which were trained on them, and how many updates lie between."""
+    versions: dict[str, list[int]] = {"rollout": [], "training": step.pop("trained_at")}
+    for collection in step["collections"]:
+        if "version" in collection:
+            versions[collection["purpose"]].append(collection["version"])
+    generated = sorted(set(step.pop("told") or versions["rollout"]))
+    trained = sorted(set(versions["training"]))
+    step["generated_with"], step["trained_at"] = generated, trained
+    step["staleness"] = trained[-1] - generated[0] if generated and trained else None
 
 
 def _warn_of_missing_stages(session: Session, manifest: dict[str, Any]) -> None:

@@ -10,21 +10,24 @@ from __future__ import annotations
 import threading
 import time
 
+from profwin.closing import Closing
 from profwin.conflict import goes_on
+from profwin.interval import intersect
 from profwin.pauses import Pauses
+from profwin.waits import TURN
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from profwin.collection import Collection
-    from profwin.errors import ProfwinError
     from profwin.interval import Interval
+    from profwin.registry.request import Ask
     from profwin.session import Session
 
-__all__ = ["TURN", "Owner"]
+__all__ = ["Owner"]
 
-TURN = 1e-3
-"""Seconds after which a thread that waits for another one of this process looks again."""
 _PATIENCE = 60.0
+_MOMENT = 1.0
+"""Seconds that an engine gets at the end, whose wait budget may be used up, so that the evidence has its answer."""
 
 
 class Owner:
@@ -46,28 +49,56 @@ class Owner:
         self.mutex = threading.RLock()
         self.pauses = Pauses(self)
         self.ended = False
-        self._closing: list[int] = []
+        self._closing = Closing(self)
 
-    def leave(self, interval: Interval, *, failed: bool, raising: bool = False) -> None:
+    def leave(self, interval: Interval, *, failed: bool, raising: bool = False) -> list[Interval]:
         """End an interval: its collection is closed with its last member, unless it goes on to the end of the step.
+
+        Where it does not end, devices that nothing inside needs any more are free from now on.
 
         Args:
             interval: what ends.
             failed: whether its body did.
             raising: whether a profiler's failure is raised under ``strict``.
+
+        Returns:
+            Intervals that are to be recorded on, in a further segment: a window on several devices lost one of them.
         """
         collection, interval.left = interval.collection, True
         if collection is None:
-            return
+            return []
         with self.mutex:
+            over = collection.terms.limited and collection.terms.over()
             if interval in collection.members:
                 collection.members.remove(interval)
+            ended = collection.state != "open"
+            # Who is the last to leave while somebody else closes it leaves when it is closed.
+            if ended and (collection.members or not collection.detached):
+                return []
             stays = collection.purpose == "training" and self.session.settings.collect == "step"
-            last = not collection.members and collection.state == "open" and not stays
-        if last:
-            self.close(collection, "failure" if failed else "end", raising=raising)
+            if collection.terms.asked and not collection.members:
+                reason = "asked"
+            elif ended:
+                reason = "end"
+            elif over:
+                reason = "cut"
+            elif collection.members or stays:
+                rollout = collection.purpose == "rollout"
+                reason = "split" if rollout and interval.what == "window" and collection.spare() else ""
+            else:
+                reason = "failure" if failed else "end"
+            members = list(collection.members)
+            if not reason and collection.purpose == "rollout":
+                collection.shrink()
+        if reason:
+            self.close(collection, reason, raising=raising)
+            if reason == "asked" and collection.engine is None:
+                time.sleep(TURN)  # else the next stage may be quicker than the process that asked
+        return members if reason == "split" else []
 
-    def close(self, collection: Collection, reason: str, *, raising: bool = False) -> None:
+    def close(
+        self, collection: Collection, reason: str, *, raising: bool = False, patience: float | None = None
+    ) -> None:
         """Stop a collection, release its devices, and then write its traces.
 
         Idempotent; a second caller waits for the first. One that is bound to another thread is left to that thread's
@@ -77,49 +108,54 @@ class Owner:
             collection: any collection of this process.
             reason: as the journal has it.
             raising: whether a failure is raised under ``strict``; else it is only recorded.
+            patience: seconds to wait for an engine whose stop may be called from any thread; default: the wait budget,
+                but 0 in the thread whose event loop the engine needs. After that its devices stay unknown until it has
+                stopped.
         """
-        here, mine = threading.get_ident(), False
+        here = threading.get_ident()
         if collection.thread_bound and collection.thread != here and collection.state == "open" and not self.ended:
             collection.due = reason
-            return
-        failure: ProfwinError | None = None
-        self._closing.append(here)
-        try:
-            try:
-                with self.mutex:
-                    if collection.state == "open":
-                        collection.state, collection.thread, mine = "closing", here, True
-                if mine:
-                    failure = collection.stop(reason)
-            finally:
-                if mine:
-                    try:
-                        collection.stop(reason)  # Ctrl-C may have come before all was stopped
-                    finally:
-                        with self.mutex:
-                            collection.state = "closed"
-                            self.collections.remove(collection)
-                        self.session.position.recording_changed()
-            if mine:
-                failure = collection.export() or failure
-        finally:
-            self._closing.remove(here)
-        while not mine and collection.state == "closing" and collection.thread != here:
-            time.sleep(TURN)
-        if failure is not None:
-            self.session.complain(failure, raising=raising)
+        elif collection.detached:
+            self._closing.beside(collection, reason, raising=raising, patience=patience)
+        else:
+            failure = self._closing.here(collection, reason)
+            if failure is not None:
+                self.session.complain(failure, raising=raising)
 
     def close_due(self) -> None:
-        """Close what other threads asked this one to close."""
+        """Close what has recorded for as long as it may, and what other threads asked this one to close."""
+        if not self.collections:
+            return
         here = threading.get_ident()
         for collection in list(self.collections):
             if collection.due is not None and collection.thread == here:
                 self.close(collection, collection.due)
+            elif not collection.terms.limited or not collection.terms.over():
+                continue
+            elif collection.detached:
+                # Whoever needs the devices of an engine waits for its stop himself, and an event loop without blocking.
+                self.close(collection, "cut", patience=0.0)
+            elif collection.engine is None or collection.thread == here:
+                self.close(collection, "cut")
+
+    def asked(self, collection: Collection, ask: Ask) -> None:
+        """Let go of a collection because another process asked for its device: at once, or after the running stage."""
+        self.session.journal.write(
+            "asked", collection=collection.identifier, asker=ask.pid, purpose=ask.purpose, name=ask.name, step=ask.step
+        )
+        with self.mutex:
+            collection.terms.asked = True
+            # Claimed at once, or a stage of another thread could join and be cut off.
+            inside = collection.engine is None and bool(collection.members)
+            mine = not inside and self._closing.claim(collection)
+        if mine:
+            self._closing.on_request(collection)
 
     def close_all(self, reason: str) -> None:
-        """Close whatever is open, in whichever thread it was opened."""
+        """Close whatever is open, in whichever thread it was opened; a late engine gets a moment more than training."""
         for collection in list(self.collections):
-            self.close(collection, reason)
+            left = self.session.budget.left(collection.keys, collection.step)
+            self.close(collection, reason, patience=max(left, _MOMENT))
 
     def end(self, reason: str) -> None:
         """Close whatever is open, let nothing start any more, and wait for other threads that start, stop or export.
@@ -131,8 +167,8 @@ class Owner:
         with self.mutex:
             self.ended = True
         while time.monotonic() < deadline:
-            at_work = [*self.session.entrance.starting.values(), *self._closing]
-            if all(thread == here for thread in at_work):
+            at_work = [*self.session.entrance.starting.values(), *self._closing.at_work]
+            if all(thread in (here, 0) for thread in at_work):  # an engine that is late is waited for below
                 break
             time.sleep(TURN)
         self.close_all(reason)
@@ -144,11 +180,19 @@ class Owner:
             if collection.purpose == "training" and not on and not collection.members:
                 self.close(collection, reason)
 
-    def end_windows(self, step: int) -> None:
-        """Close windows of other steps than the given one, which begins here: nobody closed them."""
+    def end_windows(self, step: int, keys: tuple[str, ...], *, ours: bool) -> None:
+        """Close windows of other steps on a window's devices, which nobody closed; it is unselected, or would do so.
+
+        Args:
+            step: of the window that begins.
+            keys: its devices.
+            ours: whether this process's own profilers would record it.
+        """
         for collection in list(self.collections):
-            if collection.purpose == "rollout" and collection.step != step:
-                self.close(collection, "stale")
+            shared = (ours and collection.engine is None) or intersect(keys, collection.keys)
+            if collection.purpose == "rollout" and collection.step != step and shared:
+                # Nobody may wait for it: an event loop could be what its engine needs.
+                self.close(collection, "stale", patience=0.0)
 
     def own(self) -> Collection | None:
         """Return the collection that uses this process's profilers, if one is open."""

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import sys
 import threading
+from functools import partial
 
 from profwin.errors import ProfwinError
+from profwin.waits import Job
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,10 +22,9 @@ if TYPE_CHECKING:
     Entered: TypeAlias = tuple[Session, Interval]
     Prepare: TypeAlias = Callable[[], Entered | None]
 
-__all__ = ["begin_span", "call_site", "enter", "enter_async", "leave", "resume"]
+__all__ = ["GUARD", "begin_span", "call_site", "enter", "enter_async", "leave", "leave_async", "resume"]
 
-_TURN = 0.05
-_ASYNC_TURN = 0.002
+_TURN = 0.1
 _PACKAGE = __name__.partition(".")[0] + "."
 _PASSED = (_PACKAGE, "contextlib", "asyncio.", "functools")
 
@@ -55,7 +56,7 @@ class _Guard:
         return True
 
 
-_GUARD = _Guard()
+GUARD = _Guard()
 
 
 def call_site() -> str:
@@ -80,7 +81,7 @@ def enter(prepare: Prepare) -> Entered | None:
     Raises:
         ProfwinError: for misuse, and under ``strict``.
     """
-    with _GUARD:
+    with GUARD:
         entered = prepare()
         if entered is None:
             return None
@@ -102,31 +103,54 @@ def resume(session: Session, interval: Interval) -> None:
         ProfwinError: under ``strict`` only.
     """
     interval.collection = None
-    with _GUARD:
+    with GUARD:
         _drive(session, interval)
         _taken_up(session, interval)
 
 
 async def enter_async(prepare: Prepare) -> Entered | None:
     """Like :func:`enter`, without blocking the event loop while it waits; cancellation leaves nothing behind."""
-    from asyncio import sleep
+    from profwin.eventloop import in_thread, until
 
-    with _GUARD:
+    with GUARD:
         entered = prepare()
         if entered is None:
             return None
         session, interval = entered
         entering = session.entrance.entering(interval, blocking=False)
         try:
-            for _wait in entering:
-                await sleep(_ASYNC_TURN)
+            for wait in entering:
+                await (in_thread(wait.run) if isinstance(wait, Job) else until(wait))
             _entered(session, interval)
-        except BaseException:
+        except BaseException as error:
             entering.close()
-            session.owner.leave(interval, failed=True)
+            await _without_blocking(interval, partial(session.owner.leave, interval, failed=True), error)
             raise
         return entered
     return None
+
+
+async def leave_async(entered: Entered, error: BaseException | None) -> None:
+    """Like :func:`leave`, without blocking the event loop while an engine stops, where it can be stopped from a thread.
+
+    Cancellation is delivered when the engine has stopped. A coroutine or an async generator that is closed early does
+    not wait: its engine is stopped beside it, and keeps its devices until it has stopped.
+    """
+    await _without_blocking(entered[1], partial(leave, entered, error), error)
+
+
+async def _without_blocking(interval: Interval, work: Callable[[], object], error: BaseException | None) -> None:
+    collection = interval.collection
+    if collection is None or not collection.detached or collection.state == "closed":
+        work()
+        return
+    from profwin.eventloop import beside, in_thread
+
+    if isinstance(error, GeneratorExit):
+        # The coroutine is being closed, and must not wait for anything any more.
+        beside(work)
+    else:
+        await in_thread(work)
 
 
 def leave(entered: Entered, error: BaseException | None) -> None:
@@ -139,7 +163,7 @@ def leave(entered: Entered, error: BaseException | None) -> None:
     if interval.left:  # in a forked child: it ends where it began
         return
     failed = error is not None and not isinstance(error, GeneratorExit)
-    with _GUARD:
+    with GUARD:
         try:
             if interval.collection is not None and interval.collection.ranges is not None:
                 interval.collection.ranges.end(interval.identifier)
@@ -151,7 +175,9 @@ def leave(entered: Entered, error: BaseException | None) -> None:
         finally:  # for Ctrl-C
             if interval.what != "span":
                 # A generator that is closed early has not failed, but is being left by an exception all the same.
-                session.owner.leave(interval, failed=failed, raising=error is None)
+                for other in session.owner.leave(interval, failed=failed, raising=error is None):
+                    resume(session, other)
+            session.owner.close_due()
 
 
 def _drive(session: Session, interval: Interval) -> None:
@@ -159,7 +185,8 @@ def _drive(session: Session, interval: Interval) -> None:
     try:
         for wait in entering:
             try:
-                wait(_TURN)
+                if not isinstance(wait, Job):  # it yields none where its caller blocks
+                    wait.block(_TURN)
             except Exception as error:
                 # Sleeping raises nothing of its own: a signal handler of the user's did, such as an alarm's.
                 raise _Passing(error) from error

@@ -8,12 +8,16 @@ import os
 
 from profwin.board import Board
 from profwin.errors import RegistryError
-from profwin.run import safe_name, start_time
+from profwin.run import start_time
 from profwin.switch import SWITCH
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import TypeAlias
+
     from profwin.session import Session
+
+    Trained: TypeAlias = tuple[int, int | None]  # a step, and the version of the weights
 
 __all__ = ["Position"]
 
@@ -42,17 +46,18 @@ class Position:
         self._never = ctypes.c_int64(0)
         self._live = self.board.selected_word()
         self._numbers: dict[tuple[str, int, str], itertools.count[int]] = {}
-        self._latest = -1
+        self._latest = {"rollout": -1, "training": -1}
         self._known = (-1, False)
         self._declares = False
         self._said: dict[str, bool] = {}
+        self._version: int | None = None
 
     def attach(self) -> None:
         """Map the run's board; where it cannot be shared, this process goes by its own steps alone."""
         session = self._session
         try:
             directory = session.registry().directory
-            path = os.path.join(directory, f"{safe_name(session.run.name)}.{os.geteuid()}.board")
+            path = os.path.join(directory, f"{session.run.board}.{os.geteuid()}.board")
             self.board = Board(path, attempt=session.run.attempt, fresh=session.run.root)
         except RegistryError as error:
             session.journal.write(
@@ -89,11 +94,18 @@ class Position:
         if self._training is not None:
             return self._training, self.selected(self._training)
         if self._declares:
-            return self._latest, False
+            return self._latest["training"], False
         if self._window is not None:
             return self._window, self.selected(self._window)
         side = self.board.read("training")
         return side.step, side.selected
+
+    def version(self, side: str) -> int | None:
+        """Return the version of the weights that a side uses, where somebody said it."""
+        if side == "training" and self._training is not None:
+            return self._version
+        version = self.board.version(side)
+        return version if version >= 0 else None
 
     def begin_rollout(self, step: int, version: int | None) -> bool:
         """Take note that a window of a step begins here; return whether the step is selected."""
@@ -101,7 +113,6 @@ class Position:
         if step != self._window:
             self._move("rollout", step, selected, version)
             self._window = step
-            self._session.owner.end_windows(step)
             self._session.owner.end_step(self._training if self._training is not None else step, "step")
         number = -1 if version is None else version
         self.board.write("rollout", step, selected, version=number)
@@ -110,32 +121,41 @@ class Position:
         self.refresh()
         return selected
 
-    def begin_training(self, step: int, version: int | None) -> int | None:
-        """Take note that this process trains a step; return what it trained before, for :meth:`end_training`."""
-        selected, before = self.selected(step), self._training
-        self._move("training", step, selected, version)
+    def begin_training(self, step: int, version: int | None, generated_with: tuple[int, ...] = ()) -> Trained | None:
+        """Take note that this process trains a step; return what it trained before, for :meth:`end_training`.
+
+        Args:
+            step: the loop's step.
+            version: version of the weights that are trained, where it is known.
+            generated_with: versions of the weights that generated the samples, as far as known.
+        """
+        selected, before = self.selected(step), self._trained()
+        self._move("training", step, selected, version, generated_with)
         self._training, self._declares = step, True
-        if before != step:
-            self._end_collections(before, step)
-        self.board.write(
-            "training",
-            step,
-            selected,
-            version=-1 if version is None else version,
-            declarer=self._declarer(),
-        )
+        if before is None or before[0] != step:
+            self._end_collections(None if before is None else before[0], step)
+        number = -1 if version is None else version
+        self.board.write("training", step, selected, version=number, declarer=self._declarer())
+        # A window of the same step may have said it before.
+        number = self.board.version("training")
+        self._version = number if number >= 0 else None
         self.refresh()
         return before
 
-    def end_training(self, step: int, before: int | None) -> None:
+    def end_training(self, step: int, before: Trained | None) -> None:
         """Take note that the step is trained; stages that other processes begin now belong to no selected step."""
-        self._training = before
+        self._training, self._version = before if before is not None else (None, None)
         if not self.continues(step, step + 1):
-            self._session.owner.end_step(None, "step")
-        self.board.write("training", step, False, declarer=self._declarer())
+            self._session.owner.end_step(self._training, "step")
+        side = (step, False) if before is None else (before[0], self.selected(before[0]))
+        number = -1 if self._version is None else self._version
+        self.board.write("training", *side, version=number, declarer=self._declarer())
         self.refresh()
         if self._session.settings.steps is not None and self._session.settings.steps.last == step:
             self._session.finish()
+
+    def _trained(self) -> Trained | None:
+        return None if self._training is None else (self._training, self._version)
 
     def number(self, what: str, step: int, name: str) -> int:
         """Return which window or stage of this name in this step it is in this process, from 1."""
@@ -152,6 +172,8 @@ class Position:
         While a recording goes on to the end of a step, every call must look closer, since it may be what ends it.
         """
         session = self._session
+        if session.owner.ended:
+            return  # a block of it outlived it; the word is another session's now
         if not self.rank_selected():
             SWITCH.word = self._never
         elif session.settings.collect == "step" and any(
@@ -176,18 +198,31 @@ class Position:
         if before is None or not self.continues(before, step):
             self._session.owner.end_step(step, "step")
 
-    def _move(self, side: str, step: int, selected: bool, version: int | None) -> None:
+    def _move(
+        self, side: str, step: int, selected: bool, version: int | None, generated_with: tuple[int, ...] = ()
+    ) -> None:
         if selected or self._said.get(side, True):
             # The first step, and the first that is not selected after one that was: more would fill a long run's disk.
-            self._session.journal.write("step", side=side, step=step, selected=selected, version=version)
+            self._session.journal.write(
+                "step", side=side, step=step, selected=selected, version=version, generated_with=generated_with or None
+            )
         self._said[side] = selected
+        self._latest[side] = max(self._latest[side], step)
         last = self._session.settings.steps.last if self._session.settings.steps is not None else None
-        if last is not None and self._latest <= last < step:
+        if last is not None and step > last and self._trained_through(last):
             self._session.finish()
-        self._latest = max(self._latest, step)
         for key in [key for key in list(self._numbers) if key[1] < step - _KEPT_STEPS]:
             self._numbers.pop(key, None)
         self._session.entrance.forget(step - _KEPT_STEPS)
+
+    def _trained_through(self, last: int) -> bool:
+        """Say whether a step is trained too, now that something later has begun: rollout may run ahead of training."""
+        if self._declares:
+            return self._latest["training"] > last
+        if not self._declared_elsewhere():
+            return True
+        side = self.board.read("training")
+        return side.step > last or (side.step == last and not side.selected)
 
     def _declared_elsewhere(self) -> bool:
         if self._training is not None:

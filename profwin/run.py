@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 __all__ = ["Run", "boot_id", "safe_name", "start_time"]
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9._+-]+")
-_ATTEMPT = re.compile(r"_a(\d+)(?:\.\d+)?\.jsonl$")
 
 
 def boot_id() -> str:
@@ -53,35 +52,56 @@ def safe_name(name: str) -> str:
 class Run:
     """One launch, as this process knows it.
 
-    All processes of a launch agree on ``name`` and ``attempt``: they inherit ``PROFWIN_RUN`` and ``PROFWIN_ATTEMPT``,
-    or are ranks of one torchrun. A launch that is started again under the same explicit name gets the next attempt
-    number.
+    All processes of a launch agree on ``name`` and ``attempt``: they inherit ``PROFWIN_RUN``, ``PROFWIN_ATTEMPT`` and
+    ``PROFWIN_PARENT``, or are ranks that one launcher started. A launch that is started again under the same name, by
+    torchrun or by hand, gets the next attempt number.
+
+    Args:
+        settings: of this process. A name that is not the inherited one is another run: nothing is inherited then.
+        environment: the variables of this process.
 
     Attributes:
         name: the run's id, also the name of its directory.
         attempt: 0, and one more for each restart.
         root: whether this process began the run: it writes the manifest and runs the finish command.
+        board: what the step board is called: the same in all processes of the launch, another one for each launch. A
+            torchrun that restarts its ranks below a process that goes on keeps that process's.
         directory: ``<output>/<name>``.
         process: this process in file names: its pid and four hexadecimal digits of the boot id, since containers and
             hosts that share a directory repeat pids.
+        given: how often each path of a trace was given out; sessions of one process that are of the same attempt share
+            it.
+        rival: pid of a process that began an earlier launch of this name and is still at work; None if none is known.
+        orphaned: whether the process that began the run is gone.
     """
 
     def __init__(self, settings: Settings, environment: Mapping[str, str]) -> None:
-        inherited = environment.get("PROFWIN_PARENT")
-        rank = settings.rank if settings.rank is not None else 0
-        name = settings.run or _torchrun(environment)
-        self.root = not inherited and rank == 0
-        self.name = name or time.strftime("%Y%m%d-%H%M%S-") + os.urandom(3).hex()
-        self.directory = os.path.join(settings.output, self.name)
+        from profwin.launch import Origin, attempt_of_launch
+
         self.rank, self.role = settings.rank, settings.role
         self.boot = boot_id()
-        self._given: dict[str, int] = {}
-        attempt = environment.get("PROFWIN_ATTEMPT") or environment.get("TORCHELASTIC_RESTART_COUNT") or ""
-        if attempt.isdigit():
-            self.attempt = int(attempt)
-        else:
-            self.attempt = self._next_attempt() if name else 0
         self.here()
+        restart = environment.get("TORCHELASTIC_RESTART_COUNT", "")
+        restarts = int(restart) if restart.isdigit() else 0
+        inherits = environment.get("PROFWIN_RUN") in (None, "", settings.run)
+        parent = environment.get("PROFWIN_PARENT") if inherits else None
+        name = settings.run or _torchrun(environment)
+        self.root = not parent and self.rank in (None, 0)
+        self.name = name or time.strftime("%Y%m%d-%H%M%S-") + os.urandom(3).hex()
+        self.directory = os.path.join(settings.output, self.name)
+        self.given: dict[str, int] = {}
+        self.rival: int | None = None
+        first = (environment.get("PROFWIN_ATTEMPT") if inherits else None) or ""
+        self._origin = Origin.parse(parent) if parent else Origin.here(restarts if not first.isdigit() else 0)
+        if first.isdigit():
+            self._first = int(first)
+        elif name:
+            self._first, self.rival = attempt_of_launch(self, restarts)
+        else:
+            self._first = 0
+        self.attempt = self._first + max(0, restarts - self._origin.restarts)
+        self.board = f"{safe_name(self.name)}.{self._first}"
+        self.orphaned = bool(parent) and self._origin.gone()
 
     def here(self) -> None:
         """Take this process's pid and start time; a forked child calls it again."""
@@ -110,7 +130,7 @@ class Run:
         file = f"{self._who(role)}_{self.process}_{part}_a{self.attempt}"
         stem = os.path.join(self.directory, f"step_{step:06d}", *where, file)
         # A loop that counts its steps anew comes to a step again, long after what was counted of it was forgotten.
-        self._given[stem] = given = self._given.get(stem, 0) + 1
+        self.given[stem] = given = self.given.get(stem, 0) + 1
         return stem if given == 1 else f"{stem}_again{given}"
 
     def header(self, settings: Settings, schema: int, world: str | None) -> dict[str, object]:
@@ -127,19 +147,12 @@ class Run:
         """Return the variables that make child processes part of this run."""
         return {
             "PROFWIN_RUN": self.name,
-            "PROFWIN_ATTEMPT": str(self.attempt),
-            "PROFWIN_PARENT": f"{self.pid}-{self.start}",
+            "PROFWIN_ATTEMPT": str(self._first),
+            "PROFWIN_PARENT": self._origin.text,
         }
 
     def _who(self, role: str) -> str:
         return f"rank{self.rank}_{safe_name(role)}" if self.rank is not None else f"norank_{safe_name(role)}"
-
-    def _next_attempt(self) -> int:
-        try:
-            files = os.listdir(os.path.join(self.directory, "journal"))
-        except OSError:
-            return 0
-        return max((int(match[1]) + 1 for file in files if (match := _ATTEMPT.search(file))), default=0)
 
 
 def _torchrun(environment: Mapping[str, str]) -> str | None:

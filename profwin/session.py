@@ -14,9 +14,11 @@ if TYPE_CHECKING:
     from profwin.backends import Backend
     from profwin.engines import Engine
     from profwin.interval import Interval
+    from profwin.listener import Listener
     from profwin.registry.holder import Holder, ProcessIdentity
     from profwin.registry.lock import Attempt, Held, Registry
     from profwin.settings import Settings
+    from profwin.window import Window
 
 __all__ = ["Session"]
 
@@ -30,10 +32,14 @@ class Session:
     Args:
         settings: validated settings.
         environment: variables that say which run this process belongs to.
+
+    Attributes:
+        versions: the windows that ``weight_sync`` opened, by name.
     """
 
     def __init__(self, settings: Settings, environment: Mapping[str, str]) -> None:
         from profwin.backends import load
+        from profwin.budget import WaitBudget
         from profwin.entrance import Entrance
         from profwin.finish import FinishCommand
         from profwin.journal import SCHEMA, Journal
@@ -53,9 +59,11 @@ class Session:
         self._keys: dict[tuple[str, ...], tuple[str, ...]] = {}
         self._said: set[str] = set()
         self._inherited: list[Any] = []
+        self._listener: Listener | None = None
+        self.versions: dict[str, Window] = {}
         self._exit_hooked = False
         self.owner = Owner(self)
-        self.entrance = Entrance(self)
+        self.entrance, self.budget = Entrance(self), WaitBudget(self)
         self._finish = FinishCommand(self)
         self.position = Position(self)
 
@@ -157,30 +165,6 @@ class Session:
                 return "foreign", foreign, BackendError(backend.name, "open", foreign)
         return None
 
-    def wait_budget(self) -> float:
-        """Return how many seconds may be spent waiting for one device in one step.
-
-        At most a quarter of the process group's timeout: one rank that waits keeps all others in their next collective.
-        """
-        distributed = sys.modules.get("torch.distributed")
-        budget = self.settings.wait_budget
-        try:
-            if distributed is not None and distributed.is_available() and distributed.is_initialized():
-                group = distributed.distributed_c10d._get_default_group()
-                timeout = group._get_backend(group._device_types[0]).options._timeout
-                return min(budget, float(timeout.total_seconds()) / 4)
-        except Exception as error:  # noqa: BLE001  # private names: without them the setting alone counts
-            self.warn(
-                "group-timeout",
-                f"the process group's timeout cannot be read ({error}): wait_budget={budget} counts",
-            )
-        return budget
-
-    def weight_version(self) -> int | None:
-        """Return the version of the weights in use, where somebody published it."""
-        version = self.position.board.version()
-        return version if version >= 0 else None
-
     def complain(self, error: ProfwinError, *, raising: bool) -> None:
         """Report a failure: raise it under ``strict`` where the caller allows, else warn once for its kind."""
         if self.settings.strict and raising:
@@ -210,6 +194,15 @@ class Session:
         """Take note that the last selected step is done."""
         self._finish.start()
 
+    def listener(self) -> Listener:
+        """Return what hears requests to release, and keeps time; made when first needed."""
+        from profwin.listener import Listener
+
+        with self.owner.mutex:
+            if self._listener is None:
+                self._listener = Listener()
+            return self._listener
+
     def hook_exit(self) -> None:
         """See to it that nothing records when this process ends, however it was started."""
         if self._exit_hooked:
@@ -225,6 +218,10 @@ class Session:
     def close(self, reason: str) -> None:
         """End the session: close what is open, write what the run needs at its end. Never raises but under Ctrl-C."""
         self.owner.end(reason)
+        for window in list(self.versions.values()):
+            window.close()  # its recording has ended; this says that it has
+        if self._listener is not None:
+            self._listener.close()
         while self._inherited:
             self._leave(self._inherited.pop())
         self.position.close()
@@ -241,6 +238,7 @@ class Session:
 
     def forked(self) -> None:
         """Become the session of a forked child: same run, own journal, none of the parent's collections."""
+        from profwin.budget import WaitBudget
         from profwin.entrance import Entrance
         from profwin.journal import SCHEMA, Journal
         from profwin.owner import Owner
@@ -252,10 +250,11 @@ class Session:
         self._inherited.extend(self.owner.abandon())
         depth = self.owner.pauses.depth
         # A new one: the locks of the old may be held by threads that do not exist here.
-        self.owner, self.entrance = Owner(self), Entrance(self)
+        self.owner, self.entrance, self.budget = Owner(self), Entrance(self), WaitBudget(self)
         self.owner.pauses.depth = depth  # the child is inside the same blocks
         self.journal.close()
         self._exit_hooked = False
+        self._listener, self.versions = None, {}
         self.run.here()
         self.run.root = False
         self.journal = Journal(self.run.journal_path(), self.run.header(self.settings, SCHEMA, self._world))
@@ -273,4 +272,10 @@ def _processes(engine: Engine | None) -> frozenset[ProcessIdentity]:
         return _NOBODY
     from profwin.registry.holder import identity
 
-    return frozenset(identity(pid) for pid in engine.process_ids)
+    found = set()
+    for pid in engine.process_ids:
+        try:
+            found.add(identity(pid))
+        except ProcessLookupError:
+            pass  # it owns no mark any more; its start says that it is gone
+    return frozenset(found)

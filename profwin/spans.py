@@ -27,8 +27,11 @@ class Span:
         if not SWITCH.on or compiling():
             return
         session = current()
-        collection = session.owner.own() if session is not None else None
-        if session is not None and collection is not None:
+        if session is None:
+            return
+        session.owner.close_due()
+        collection = session.owner.own()
+        if collection is not None:
             interval = Interval(
                 "span", self._name, collection.through, collection.keys, call_site(), role=collection.role, scoped=True
             )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from profwin.configuration import current
 from profwin.interval import Interval
 from profwin.passage import call_site, enter, enter_async, leave
+from profwin.step import checked_seconds
 from profwin.switch import SWITCH, compiling
 from profwin.wrap import name_of, wrap
 
@@ -61,7 +62,7 @@ class StageRun:
             return None
         interval = Interval(
             "stage", name, step, session.keys(stage.devices, None), self._site or call_site(), role=role,
-            scoped=self._scoped, occurrence=position.number("stage", step, name),
+            scoped=self._scoped, occurrence=position.number("stage", step, name), max_seconds=stage.max_seconds,
         )  # fmt: skip
         return session, interval
 
@@ -73,10 +74,17 @@ class Stage:
     it is used by one block at a time.
     """
 
-    __slots__ = ("_run", "devices", "name", "role", "site")
+    __slots__ = ("_run", "devices", "max_seconds", "name", "role", "site")
 
-    def __init__(self, name: str | None, role: str | None, devices: tuple[str, ...] | None, site: str | None) -> None:
-        self.name, self.role, self.devices, self.site = name, role, devices, site
+    def __init__(
+        self,
+        name: str | None,
+        role: str | None,
+        devices: tuple[str, ...] | None,
+        site: str | None,
+        max_seconds: float | None,
+    ) -> None:
+        self.name, self.role, self.devices, self.site, self.max_seconds = name, role, devices, site, max_seconds
         self._run: StageRun | None = None
 
     def __call__(self, target: Target) -> Target:
@@ -84,7 +92,7 @@ class Stage:
         name = self.name or name_of(target)
         code = getattr(getattr(target, "__wrapped__", target), "__code__", None)
         site = f"{code.co_filename}:{code.co_firstlineno}" if code is not None else name
-        wrapped: Target = wrap(target, Stage(name, self.role, self.devices, site), always=False)
+        wrapped: Target = wrap(target, Stage(name, self.role, self.devices, site, self.max_seconds), always=False)
         return wrapped
 
     def enter(self, args: tuple[Any, ...], kwargs: dict[str, Any], /) -> StageRun:  # noqa: ARG002  # windows need them
@@ -98,7 +106,12 @@ class Stage:
     def __enter__(self) -> None:
         if not SWITCH.on or not SWITCH.word.value or compiling():
             return
-        self._begin(scoped=True).__enter__()
+        run = self._begin(scoped=True)
+        try:
+            run.__enter__()
+        except BaseException:
+            self._run = None
+            raise
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         run, self._run = self._run, None
@@ -107,7 +120,12 @@ class Stage:
 
     async def __aenter__(self) -> None:
         if SWITCH.on and SWITCH.word.value:
-            await self._begin(scoped=False).__aenter__()
+            run = self._begin(scoped=False)
+            try:
+                await run.__aenter__()
+            except BaseException:
+                self._run = None
+                raise
 
     async def __aexit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         self.__exit__(kind, error, trace)
@@ -121,7 +139,7 @@ class Stage:
         return run
 
     def __reduce__(self) -> tuple[object, ...]:
-        return Stage, (self.name, self.role, self.devices, self.site)
+        return Stage, (self.name, self.role, self.devices, self.site, self.max_seconds)
 
 
 if TYPE_CHECKING:
@@ -130,15 +148,23 @@ if TYPE_CHECKING:
     def training_stage(name: Target, /) -> Target: ...
     @overload
     def training_stage(
-        name: str | None = None, *, role: str | None = None, devices: str | Iterable[str] | None = None
+        name: str | None = None,
+        *,
+        role: str | None = None,
+        devices: str | Iterable[str] | None = None,
+        max_seconds: float | None = None,
     ) -> Stage: ...
     def training_stage(  # noqa: D103  # documented below
-        name: object = None, *, role: str | None = None, devices: str | Iterable[str] | None = None
+        name: object = None,
+        *,
+        role: str | None = None,
+        devices: str | Iterable[str] | None = None,
+        max_seconds: float | None = None,
     ) -> object: ...
 
 else:
 
-    def training_stage(name=None, *, role=None, devices=None):
+    def training_stage(name=None, *, role=None, devices=None, max_seconds=None):
         """Mark training code as a stage: as a decorator, bare or called, or as a context manager.
 
         While its step is recorded, the stage waits until the rollout window has left its devices (see the concepts page
@@ -156,15 +182,19 @@ else:
             role: role of the process for this stage, as ``roles=`` selects; default: the setting's.
             devices: devices that the stage runs on, as in :func:`profwin.configure`; default: the setting's, else those
                 where this process has a context.
+            max_seconds: after so many seconds, more than 0, the recording is cut at the next window, stage or span that
+                begins or ends in this process; the body goes on unrecorded.
 
         Raises:
             TypeError: at decoration, for what cannot be decorated.
+            SettingError: ``max_seconds`` is no such number.
             WindowOverlapError, DeviceBusyError, BackendError, RegistryError: on a call, under ``strict``; the body did
                 not run.
             StateError: the same object is entered by two blocks at once.
         """
         if name is not None and not isinstance(name, str):
-            return Stage(None, None, None, None)(name)
+            return Stage(None, None, None, None, None)(name)
         if isinstance(devices, str):
             devices = (devices,)
-        return Stage(name, role, None if devices is None else tuple(devices), None)
+        limit = checked_seconds(max_seconds)
+        return Stage(name, role, None if devices is None else tuple(devices), None, limit)

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from profwin.configuration import current
+from profwin.passage import GUARD
 from profwin.switch import SWITCH, compiling
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from profwin.position import Trained
     from profwin.session import Session
 
 __all__ = ["TrainingStep", "checked_step", "training_step"]
@@ -15,26 +19,31 @@ __all__ = ["TrainingStep", "checked_step", "training_step"]
 class TrainingStep:
     """What :func:`training_step` returns."""
 
-    __slots__ = ("_before", "_session", "_step", "_version")
+    __slots__ = ("_before", "_generated_with", "_session", "_step", "_version")
 
-    def __init__(self, step: int, version: int | None) -> None:
-        self._step, self._version = step, version
+    def __init__(self, step: int, version: int | None, generated_with: tuple[int, ...]) -> None:
+        self._step, self._version, self._generated_with = step, version, generated_with
         self._session: Session | None = None
-        self._before: int | None = None
+        self._before: Trained | None = None
 
     def __enter__(self) -> None:
-        if SWITCH.on and not compiling():
+        if not SWITCH.on or compiling():
+            return
+        with GUARD:
             self._session = session = current()
             if session is not None:
-                self._before = session.position.begin_training(self._step, self._version)
+                self._before = session.position.begin_training(self._step, self._version, self._generated_with)
 
     def __exit__(self, *exception: object) -> None:
         session, self._session = self._session, None
         if session is not None:
-            session.position.end_training(self._step, self._before)
+            with GUARD:
+                session.position.end_training(self._step, self._before)
 
 
-def training_step(step: int, *, weight_version: int | None = None) -> TrainingStep:
+def training_step(
+    step: int, *, weight_version: int | None = None, generated_with: int | Iterable[int] | None = None
+) -> TrainingStep:
     """Say, for a block, which step this process trains.
 
     Needed where the loop runs ahead, or where no window of this process says it.
@@ -43,16 +52,40 @@ def training_step(step: int, *, weight_version: int | None = None) -> TrainingSt
 
     Args:
         step: the loop's step, from 0.
-        weight_version: version of the weights that are trained, for the traces.
+        weight_version: version of the weights that are trained, for the traces and the manifest.
+        generated_with: version, or versions, of the weights that generated the samples: the manifest's staleness of the
+            step is counted from the oldest. Default: what the step's windows say.
 
     Raises:
-        SettingError: the step is not a whole number from 0.
+        SettingError: the step or a version is not a whole number from 0.
     """
-    return TrainingStep(checked_step(step), weight_version)
+    if generated_with is None:
+        versions: tuple[int, ...] = ()
+    else:
+        given = generated_with if hasattr(generated_with, "__iter__") else (generated_with,)
+        versions = tuple(sorted({checked_step(version, "generated_with") for version in given}))
+    if weight_version is not None:
+        weight_version = checked_step(weight_version, "weight_version")
+    return TrainingStep(checked_step(step), weight_version, versions)
 
 
-def checked_step(step: object) -> int:
-    """Return a step as an int.
+def checked_seconds(value: object) -> float | None:
+    """Return a time limit in seconds, or None for none.
+
+    Raises:
+        SettingError: it is not a number above 0.
+    """
+    if value is None:
+        return None
+    if isinstance(value, (int, float)) and not isinstance(value, bool) and 0 < value < float("inf"):
+        return float(value)
+    from profwin.errors import SettingError
+
+    raise SettingError("max_seconds", value, "seconds, more than 0")
+
+
+def checked_step(step: object, setting: str = "step") -> int:
+    """Return a step, or what counts like one, as an int.
 
     Raises:
         SettingError: it is not a whole number from 0.
@@ -66,5 +99,5 @@ def checked_step(step: object) -> int:
     if number < 0 or isinstance(step, bool):
         from profwin.errors import SettingError
 
-        raise SettingError("step", step, "a whole number from 0")
+        raise SettingError(setting, step, "a whole number from 0")
     return number

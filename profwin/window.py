@@ -8,8 +8,8 @@ from functools import partial
 from profwin.configuration import current
 from profwin.errors import StateError
 from profwin.interval import Interval
-from profwin.passage import call_site, enter, enter_async, leave
-from profwin.step import checked_step
+from profwin.passage import call_site, enter, enter_async, leave, leave_async
+from profwin.step import checked_seconds, checked_step
 from profwin.switch import SWITCH, compiling
 from profwin.wrap import wrap
 
@@ -30,7 +30,7 @@ _ROLE = "rollout"
 class Window:
     """What :func:`rollout_window` returns: a context manager used once, or a decorator used any number of times."""
 
-    __slots__ = ("_devices", "_engine", "_entered", "_mutex", "_name", "_state", "_step", "_version")
+    __slots__ = ("_devices", "_engine", "_entered", "_max_seconds", "_mutex", "_name", "_state", "_step", "_version")
 
     def __init__(
         self,
@@ -39,20 +39,16 @@ class Window:
         devices: tuple[str, ...] | None,
         name: str,
         version: int | None,
+        max_seconds: float | None,
     ) -> None:
-        self._step, self._engine, self._devices, self._name, self._version = (
-            step,
-            engine,
-            devices,
-            name,
-            version,
-        )
+        self._step, self._engine, self._devices, self._name = step, engine, devices, name
+        self._version, self._max_seconds = version, max_seconds
         self._state = "new"
         self._mutex = threading.Lock()
         self._entered: tuple[Session, Interval] | None = None
 
     def __reduce__(self) -> tuple[object, ...]:
-        return Window, (self._step, self._engine, self._devices, self._name, self._version)
+        return Window, self._parts(self._step)
 
     @property
     def recorded(self) -> bool:
@@ -106,14 +102,49 @@ class Window:
                 self._state = "closed"
                 self._end(error)
 
+    async def aopen(self) -> None:
+        """Begin the window, like :meth:`open`, without blocking the event loop while it waits or its engine starts.
+
+        Cancellation leaves nothing behind. Raises what :meth:`open` raises.
+        """
+        if self._state != "open":
+            await self.__aenter__()
+
+    async def aclose(self) -> None:
+        """End the window, like :meth:`close`, without blocking the event loop while its engine stops.
+
+        That is so for engines whose stop may be called from any thread, or is a coroutine function; others, and this
+        process's own profilers, stop at once. Raises what :meth:`close` raises.
+        """
+        if self._mutex.locked():  # a thread is in open() or close()
+            from profwin.eventloop import in_thread
+
+            await in_thread(self.close)
+        else:
+            await self.__aexit__(None, None, None)
+
     async def __aenter__(self) -> Window:
         if SWITCH.on:
             self._take()
-            self._entered = await enter_async(partial(self._prepare, scoped=False))
+            try:
+                entered = await enter_async(partial(self._prepare, scoped=False, looped=True))
+            except BaseException:
+                self._state = "closed"
+                raise
+            with self._mutex:
+                still = self._state == "open"
+                if still:
+                    self._entered = entered
+            if entered is not None and not still:  # it was closed while it waited
+                await leave_async(entered, None)
         return self
 
     async def __aexit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        self.__exit__(kind, error, trace)
+        with self._mutex:
+            self._state = "closed"
+            entered, self._entered = self._entered, None
+        if entered is not None:
+            await leave_async(entered, error)
 
     def __call__(self, target: Target) -> Target:
         """Decorate a callable of any kind: each call is a window of its own."""
@@ -123,9 +154,12 @@ class Window:
     def enter(self, args: tuple[Any, ...], kwargs: dict[str, Any], /) -> Window:
         """Return the window of one call."""
         step = self._step(*args, **kwargs) if callable(self._step) else self._step
-        return Window(checked_step(step), self._engine, self._devices, self._name, self._version)
+        return Window(*self._parts(checked_step(step)))
 
     aenter = enter
+
+    def _parts(self, step: Any) -> tuple[Any, ...]:
+        return step, self._engine, self._devices, self._name, self._version, self._max_seconds
 
     def _take(self) -> None:
         if self._state != "new":
@@ -143,7 +177,7 @@ class Window:
         if entered is not None:
             leave(entered, error)
 
-    def _prepare(self, *, scoped: bool) -> tuple[Session, Interval] | None:
+    def _prepare(self, *, scoped: bool, looped: bool = False) -> tuple[Session, Interval] | None:
         if not SWITCH.on:
             return None
         if callable(self._step):
@@ -155,14 +189,24 @@ class Window:
             return None
         selected = session.position.begin_rollout(self._step, self._version)
         roles = session.settings.roles
-        if not selected or not session.position.rank_selected() or (roles is not None and _ROLE not in roles):
+        selected = selected and session.position.rank_selected() and (roles is None or _ROLE in roles)
+        if not selected and not session.owner.collections:
             return None
         from profwin.engines import adapt
 
         engine = None if self._engine is None else adapt(self._engine)
+        keys = session.keys(self._devices, engine)
+        if not selected:
+            session.owner.end_windows(self._step, keys, ours=engine is None)
+            return None
+        if looped and engine is not None:
+            from asyncio import get_running_loop
+
+            engine.attach(get_running_loop())
         interval = Interval(
-            "window", self._name, self._step, session.keys(self._devices, engine), call_site(), role=_ROLE,
-            engine=engine, scoped=scoped, occurrence=session.position.number("window", self._step, self._name),
+            "window", self._name, self._step, keys, call_site(), role=_ROLE, engine=engine, scoped=scoped,
+            occurrence=session.position.number("window", self._step, self._name), version=self._version,
+            max_seconds=self._max_seconds,
         )  # fmt: skip
         return session, interval
 
@@ -174,6 +218,7 @@ def rollout_window(
     devices: str | Iterable[str] | None = None,
     name: str = "rollout",
     weight_version: int | None = None,
+    max_seconds: float | None = None,
 ) -> Window:
     """Mark the generation of one step: ``with``, ``async with``, decorator, or ``open()`` and ``close()``.
 
@@ -189,10 +234,13 @@ def rollout_window(
         engine: an object with ``start_profile`` and ``stop_profile``, see :class:`profwin.engines.ObjectEngine`.
         devices: devices that are recorded, where the engine does not say; as in :func:`profwin.configure`.
         name: of the window, in the journal and in paths.
-        weight_version: version of the weights that generate; it stands in the traces of this step.
+        weight_version: version of the weights that generate; it stands in the traces of this window.
+        max_seconds: after so many seconds, more than 0, the recording is cut: at the next window, stage or span that
+            begins or ends in this process, or on time where the engine may be stopped at any time (``revocable``).
 
     Raises:
-        SettingError: the step is not a whole number from 0, or the engine lacks a method.
+        SettingError: the step or the version is not a whole number from 0, ``max_seconds`` is no such number, or the
+            engine lacks a method.
         StateError: the object is entered a second time.
         DeviceBusyError, BackendError, EngineError, RegistryError: under ``strict``, if it cannot be recorded.
     """
@@ -200,4 +248,7 @@ def rollout_window(
         devices = (devices,)
     if not callable(step):
         step = checked_step(step)
-    return Window(step, engine, None if devices is None else tuple(devices), name, weight_version)
+    if weight_version is not None:
+        weight_version = checked_step(weight_version, "weight_version")
+    limit = checked_seconds(max_seconds)
+    return Window(step, engine, None if devices is None else tuple(devices), name, weight_version, limit)

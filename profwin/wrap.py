@@ -200,6 +200,19 @@ class _Unrecorded:
         pass
 
 
+def _first(source: AsyncGenerator[Any, Any]) -> Awaitable[Any]:
+    """Begin an async generator that the event loop does not know: closing it is its wrapper's part.
+
+    A loop that ends closes all that it knows at once, in any order.
+    """
+    hooks = sys.get_asyncgen_hooks()
+    sys.set_asyncgen_hooks(None, None)
+    try:
+        return source.asend(None)
+    finally:
+        sys.set_asyncgen_hooks(*hooks)
+
+
 def _around_async_generator(
     target: Callable[..., AsyncGenerator[Any, Any]], region: Region, always: bool
 ) -> Callable[..., AsyncGenerator[Any, Any]]:
@@ -207,20 +220,25 @@ def _around_async_generator(
         selected = SWITCH.on and (always or SWITCH.word.value) and not compiling()
         async with region.aenter(args, kwargs) if selected else _Unrecorded():
             source = target(*args, **kwargs)
-            sent = thrown = None
+            thrown: BaseException | None = None
+            step: Awaitable[Any] | None = None
             try:
+                step = _first(source)
                 while True:
-                    value = await (source.asend(sent) if thrown is None else source.athrow(thrown))
+                    value = await step
                     sent = thrown = None
                     # What is thrown in here, GeneratorExit too, is the target's to answer. It is passed on
                     # after the handler: inside, it would become the context of errors unrelated to it.
                     try:
                         sent = yield value
-                    except BaseException as error:  # noqa: BLE001 - all of them go to the target
+                    except BaseException as error:
+                        if getattr(source, "ag_frame", source) is None:  # collected first: it would swallow this
+                            raise
                         thrown = error
+                    step = source.asend(sent) if thrown is None else source.athrow(thrown)
             except StopAsyncIteration:
                 return
             finally:
-                thrown = None  # an exception that is held by its own traceback's frame is a reference cycle
+                thrown = step = None  # an exception that is held by its own traceback's frame is a reference cycle
 
     return wrapper

@@ -10,12 +10,28 @@ from profwin.engines.objects import ObjectEngine
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from asyncio import AbstractEventLoop
     from typing import Any, Protocol
 
     class Engine(Protocol):
         """An engine as a window sees it."""
 
         name: str
+        revocable: bool
+        """Whether :meth:`stop` may be called from any thread at any time, on another process's request."""
+
+        @property
+        def detached(self) -> bool:
+            """Whether both methods may be called from any thread, which is then done beside the caller's."""
+
+        def attach(self, loop: AbstractEventLoop) -> None:
+            """Use an event loop, which the caller runs in, for methods that are coroutines."""
+
+        def obstacle(self) -> str | None:
+            """Say, in words, why it cannot even be asked to start from here; None if it can."""
+
+        def needs(self, thread: int) -> bool:
+            """Say whether starting and stopping needs the event loop of a thread, which must then not wait for them."""
 
         @property
         def devices(self) -> tuple[str, ...] | None:

@@ -8,11 +8,15 @@ from profwin.errors import SettingError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from asyncio import AbstractEventLoop
     from typing import Any
 
 __all__ = ["ObjectEngine"]
 
 _OFFERED = ("directory", "profile_prefix", "metadata")
+_NO_LOOP = "it is a coroutine function: use `async with`, in an event loop that is still running"
+_TURN = 0.05
+"""Seconds after which a thread that waits for an event loop looks whether that is closed: nothing else tells it."""
 
 
 class ObjectEngine:
@@ -20,10 +24,15 @@ class ObjectEngine:
 
     ``start_profile`` is called with those of the keywords ``directory``, ``profile_prefix`` and ``metadata`` that its
     signature accepts (vLLM's ``LLM`` takes the prefix); ``stop_profile`` without arguments, and its return confirms
-    that nothing records any more. If it returns a path or a list of paths, those are listed as the window's traces. Two
-    attributes are read where they exist: ``devices``, names as :func:`profwin.configure` takes them, and
+    that nothing records any more. If it returns a path or a list of paths, those are listed as the window's traces.
+    Both may be coroutine functions: they run in the event loop of the ``async with`` that opened the window.
+
+    Three attributes are read where they exist: ``devices``, names as :func:`profwin.configure` takes them;
     ``process_ids``, the processes that record, by whose death an engine that cannot be asked any more is known to have
-    stopped.
+    stopped; and ``revocable``: True says that ``stop_profile`` may be called from any thread at any time, also while
+    other methods run. Then another process that needs the device can have it, and a stop that takes long is not waited
+    for longer than the wait budget. Without it both methods are called in the thread that enters and leaves the window,
+    and must come to an end by themselves.
 
     Args:
         engine: the object.
@@ -32,12 +41,41 @@ class ObjectEngine:
         SettingError: one of the two methods is missing.
     """
 
+    _loop: AbstractEventLoop | None = None
+    _thread = 0
+
     def __init__(self, engine: object) -> None:
         for method in ("start_profile", "stop_profile"):
             if not callable(getattr(engine, method, None)):
                 raise SettingError("engine", engine, "an object with the methods start_profile and stop_profile")
         self.target: Any = engine
         self.name = type(engine).__name__
+        self.revocable = bool(getattr(engine, "revocable", False))
+
+    @property
+    def detached(self) -> bool:
+        """Whether both methods may be called from any thread: it says so, or they run in an event loop anyway."""
+        return self.revocable or self._loop is not None
+
+    def attach(self, loop: AbstractEventLoop) -> None:
+        """Use the event loop that runs in this thread, if the methods are coroutine functions."""
+        if self._asynchronous():
+            import threading
+
+            self._loop, self._thread = loop, threading.get_ident()
+
+    def obstacle(self) -> str | None:
+        """Say that its methods are coroutine functions, where there is no event loop to run them in."""
+        return _NO_LOOP if self._loop is None and self._asynchronous() else None
+
+    def _asynchronous(self) -> bool:
+        from inspect import iscoroutinefunction
+
+        return iscoroutinefunction(self.target.start_profile) or iscoroutinefunction(self.target.stop_profile)
+
+    def needs(self, thread: int) -> bool:
+        """Say whether the methods run in the event loop of a thread; not where that is closed, for then none can."""
+        return self._loop is not None and self._thread == thread and not self._loop.is_closed()
 
     @property
     def devices(self) -> tuple[str, ...] | None:
@@ -53,16 +91,30 @@ class ObjectEngine:
     def start(self, directory: str, prefix: str, metadata: dict[str, Any]) -> None:
         """Call ``start_profile``; whatever it raises passes."""
         values = dict(zip(_OFFERED, (directory, prefix, metadata), strict=True))
-        self.target.start_profile(**{name: values[name] for name in self._accepted()})
+        self._finished(self.target.start_profile(**{name: values[name] for name in self._accepted()}))
 
     def stop(self) -> list[str]:
         """Call ``stop_profile``; whatever it raises passes, and means that the stop is not confirmed."""
-        answer = self.target.stop_profile()
+        answer = self._finished(self.target.stop_profile())
         if isinstance(answer, (str, os.PathLike)):
             return [os.fspath(answer)]
         if isinstance(answer, (list, tuple)):
             return [os.fspath(path) for path in answer if isinstance(path, (str, os.PathLike))]
         return []
+
+    def _finished(self, answer: Any) -> Any:
+        from inspect import iscoroutine
+
+        if not iscoroutine(answer):
+            if hasattr(answer, "__await__"):
+                raise RuntimeError(f"it returned {answer!r}, which is not done yet: make it a coroutine function")
+            return answer
+        import threading
+
+        if self._loop is None or self._loop.is_closed() or self._thread == threading.get_ident():
+            answer.close()
+            raise RuntimeError(_NO_LOOP)
+        return _run(answer, self._loop)
 
     def _accepted(self) -> list[str]:
         from inspect import Parameter, signature
@@ -73,3 +125,25 @@ class ObjectEngine:
             return []
         takes_all = any(parameter.kind is Parameter.VAR_KEYWORD for parameter in parameters.values())
         return [name for name in _OFFERED if takes_all or name in parameters]
+
+
+def _run(coroutine: Any, loop: AbstractEventLoop) -> Any:
+    """Run a coroutine in the event loop of another thread; return its result.
+
+    Raises:
+        RuntimeError: the loop was closed before it was done.
+        Exception: what the coroutine raised.
+    """
+    from asyncio import run_coroutine_threadsafe
+    from concurrent.futures import wait
+
+    try:
+        future = run_coroutine_threadsafe(coroutine, loop)
+        while not wait([future], _TURN).done and not loop.is_closed():
+            pass
+        if future.done():
+            return future.result()
+    finally:
+        # It has ended, unless the loop did before; closing it leaves no complaint that nobody awaited it.
+        coroutine.close()
+    raise RuntimeError(_NO_LOOP)

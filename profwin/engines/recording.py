@@ -46,6 +46,10 @@ class EngineRecording:
 
     def __enter__(self) -> EngineRecording:
         metadata, engine = self._request.metadata, self._engine
+        problem = engine.obstacle()
+        if problem is not None:
+            # Before the mark, which only a confirmed stop takes off: nothing was started.
+            raise EngineError(engine.name, "start", problem)
         if self._held is not None:
             if self._held.mark is not None:
                 # Ours, of an earlier stop that was not confirmed: the engine may still record.

@@ -26,7 +26,8 @@ _SPURIOUS_PAUSE = 3e-5
 _SLEPT = 1e-4
 _SPURIOUS = 3  # immediate wake-ups in a row that found the device held, before each costs a pause
 _SPURIOUS_LIMIT = 64  # and before the FIFO is opened anew, which waits for the next holder's end of it
-_BACKSTOP = ((1.0, 0.010), (float("inf"), 0.050))  # (seconds waited, seconds between tries without a wake-up)
+# Seconds waited, and seconds between tries without a wake-up until then.
+_BACKSTOP = ((0.25, 0.010), (1.0, 0.050), (float("inf"), 0.100))
 
 
 class Attempt:

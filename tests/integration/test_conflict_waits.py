@@ -150,10 +150,10 @@ import datetime
 import torch.distributed as group
 from profwin.configuration import current
 profwin.configure(steps="1", output={str(output)!r}, wait_budget=30.0)
-say(current().wait_budget())
+say(current().budget.whole())
 timeout = datetime.timedelta(seconds=2)
 group.init_process_group("gloo", store=group.HashStore(), rank=0, world_size=1, timeout=timeout)
-say(current().wait_budget())
+say(current().budget.whole())
 group.destroy_process_group()
 profwin.shutdown()
 os._exit(0)

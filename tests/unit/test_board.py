@@ -17,18 +17,20 @@ def test_a_fresh_board_knows_no_step():
     for side in ("rollout", "training"):
         assert tuple(board.read(side)) == (-1, False, -1, 0, 0)
     assert board.selected_word().value == 0
-    assert board.version() == -1
+    assert board.version("rollout") == -1
 
 
 def test_sides_are_separate(tmp_path):
-    """What is written for one side does not touch the other, and an unknown version leaves the known one."""
+    """What is written for one side does not touch the other, and a version counts for its own step."""
     board = Board(str(tmp_path / "b"))
     board.write("rollout", 5, True, version=3)
     board.write("training", 4, False, declarer=(7, 8))
-    board.write("rollout", 6, False)
-    assert tuple(board.read("rollout")) == (6, False, 3, 0, 0)
+    board.write("rollout", 5, False)
+    assert tuple(board.read("rollout")) == (5, False, 3, 0, 0)
     assert tuple(board.read("training")) == (4, False, -1, 7, 8)
-    assert board.version() == 3
+    assert board.version("rollout") == 3
+    board.write("rollout", 6, True)
+    assert board.version("rollout") == -1
 
 
 def test_another_process_sees_each_change(tmp_path):
