@@ -15,7 +15,8 @@
             batch = engine.generate(prompts)
         update_actor(batch)
 
-Importing this package imports nothing else: each name is loaded when it is first used.
+Importing this package imports nothing else: each name is loaded when it is first used. It has a pytest plugin, but no
+assertions for pytest to look into, so it may be imported before pytest: PYTEST_DONT_REWRITE.
 """
 
 from __future__ import annotations
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from profwin.spans import span
     from profwin.stage import training_stage
     from profwin.step import training_step
+    from profwin.sync import weight_sync
     from profwin.window import rollout_window
 
 __version__ = "0.1.0"
@@ -65,6 +67,7 @@ _HOMES = {
     "steps": "selection",
     "training_stage": "stage",
     "training_step": "step",
+    "weight_sync": "sync",
 }
 
 __all__ = [
@@ -90,6 +93,7 @@ __all__ = [
     "steps",
     "training_stage",
     "training_step",
+    "weight_sync",
 ]
 
 

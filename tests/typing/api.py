@@ -19,8 +19,10 @@ from profwin import (
     steps,
     training_stage,
     training_step,
+    weight_sync,
 )
 from profwin.selection import Names, Selection
+from profwin.sync import WeightSync
 from profwin.window import Window
 
 
@@ -58,6 +60,12 @@ async def streams(n: int) -> AsyncIterator[int]:
 def generate(prompts: list[str], step: int) -> dict[str, int]:
     """Be a decorated rollout."""
     return dict.fromkeys(prompts, step)
+
+
+@weight_sync(lambda weights, version: version)
+async def load(weights: bytes, version: int) -> int:
+    """Be a decorated weight sync."""
+    return version + len(weights)
 
 
 class Worker:
@@ -113,6 +121,7 @@ def check_functions() -> None:
     assert_type(streams(1), AsyncIterator[int])
     assert_type(generate(["a"], step=1), dict[str, int])
     assert_type(training_stage(bare)(1), float)
+    assert_type(load(b"", 1), Coroutine[Any, Any, int]).close()
     shape: Callable[[int], Coroutine[Any, Any, str]] = waits
     made = shape(1)
     made.close()
@@ -161,6 +170,20 @@ def check_settings() -> None:
     profwin.shutdown()
 
 
+def check_weight_sync() -> int:
+    """A weight sync is a block that swallows nothing."""
+    with weight_sync(0, object(), devices="pretend:0", name="rollout") as sync, weight_sync(1, window=False):
+        assert_type(sync, WeightSync)
+        return 1
+
+
+async def check_async_weight_sync() -> int:
+    """So is its async form."""
+    async with weight_sync(0, devices=["pretend:0"]) as sync:
+        assert_type(sync, WeightSync)
+        return 1
+
+
 def check_loop() -> None:
     """A loop is a block, and its events take what they are told."""
     with Loop("sync", engine=object()) as loop:
@@ -168,3 +191,15 @@ def check_loop() -> None:
         loop.step_begins(1)
         loop.samples_in_hand()
         loop.step_ends()
+    with Loop("fully_async", devices=["0"], hybrid_engine=object(), hybrid_devices=["1"], name="sample") as loop:
+        loop.weights_about_to_sync(1)
+        loop.devices_to_generation()
+        loop.weights_synced(1)
+
+
+async def check_async_loop() -> None:
+    """A loop is an async block too, and any event can be told."""
+    async with Loop("separate", perform=print) as loop:
+        assert_type(loop, Loop)
+        await loop.tell("step_begins", 1, weight_version=0)
+        await loop.tell("devices_to_training")

@@ -3,66 +3,20 @@
 from __future__ import annotations
 
 import logging
-import sys
 import threading
-import types
 
 import pytest
+from loop_stand import stand_in
 
 from profwin.errors import DeviceBusyError, StateError
 from profwin.hooks import Loop
 from profwin.loop import BeginStep, CloseWindow, EndStep, OpenWindow, Pause, Resume
 
 
-class Stand:
-    """Stands for the modules that act; records calls, and raises what is planned for a call."""
-
-    def __init__(self):
-        self.calls, self.plan, self.arguments = [], {}, []
-
-    def do(self, call):
-        """Note a call, then raise what is planned for it, once."""
-        self.calls.append(call)
-        error = self.plan.pop(call, None)
-        if error is not None:
-            raise error
-
-    def rollout_window(self, step, **arguments):
-        """Stand for the real one."""
-        self.arguments.append(arguments)
-        return types.SimpleNamespace(open=lambda: self.do(f"open {step}"), close=lambda: self.do(f"close {step}"))
-
-    def training_step(self, step, *, weight_version=None):
-        """Stand for the real one."""
-        return Block(self, f"step {step}")
-
-    def paused(self):
-        """Stand for the real one."""
-        return Block(self, "paused")
-
-
-class Block:
-    """A context manager that tells its stand."""
-
-    def __init__(self, stand, what):
-        self.stand, self.what = stand, what
-
-    def __enter__(self):
-        self.stand.do(f"enter {self.what}")
-
-    def __exit__(self, *error):
-        assert error == (None, None, None)
-        self.stand.do(f"exit {self.what}")
-
-
 @pytest.fixture
 def stand(monkeypatch):
     """Put a stand in place of the modules that act."""
-    stand = Stand()
-    monkeypatch.setitem(sys.modules, "profwin.window", stand)
-    monkeypatch.setitem(sys.modules, "profwin.step", stand)
-    monkeypatch.setitem(sys.modules, "profwin.pause", stand)
-    return stand
+    return stand_in(monkeypatch)
 
 
 def test_actions_go_to_an_injected_performer():
@@ -78,10 +32,10 @@ def test_actions_go_to_an_injected_performer():
         loop.validation_ends()
     assert actions == [
         BeginStep(1),
-        OpenWindow(1),
-        CloseWindow(1, "end"),
-        OpenWindow(1),
-        CloseWindow(1, "step"),
+        OpenWindow(1, "hybrid"),
+        CloseWindow(1, "hybrid", "end"),
+        OpenWindow(1, "hybrid"),
+        CloseWindow(1, "hybrid", "step"),
         EndStep(1),
         Pause(),
         Resume(),
@@ -186,11 +140,17 @@ def test_a_wrong_step_is_refused(stand):
 
 
 def test_a_wrong_mode_is_refused():
-    """An unknown mode, or one of a later version, raises ValueError when the loop is made."""
-    with pytest.raises(ValueError, match="not there yet"):
-        Loop("fully_async")
+    """An unknown mode raises ValueError when the loop is made."""
     with pytest.raises(ValueError, match="use one of"):
         Loop("other")
+
+
+@pytest.mark.parametrize("given", [{"hybrid_engine": "engine"}, {"hybrid_devices": ["pretend:0"]}])
+@pytest.mark.parametrize("mode", ["sync", "colocate"])
+def test_hybrid_devices_beside_others_need_a_mode_that_has_them(mode, given):
+    """Where all devices are hybrid, as in "sync" and "colocate", saying which ones raises ValueError."""
+    with pytest.raises(ValueError, match="separate or fully_async"):
+        Loop(mode, **given)
 
 
 def test_events_of_several_threads_come_one_after_the_other():
@@ -209,4 +169,4 @@ def test_events_of_several_threads_come_one_after_the_other():
         thread.start()
     for thread in threads:
         thread.join()
-    assert actions.count(CloseWindow(1, "end")) == 1
+    assert actions.count(CloseWindow(1, "hybrid", "end")) == 1
