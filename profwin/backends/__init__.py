@@ -57,7 +57,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Request", "available", "load"]
 
-_TABLE = {"record": "profwin.backends.record", "torch": "profwin.backends.torch"}
+_TABLE = {"record": "profwin.backends.record", "testing": "profwin.testing.backend", "torch": "profwin.backends.torch"}
 _NEEDS = {"torch": "torch"}
 
 

@@ -17,7 +17,7 @@ LEAVES = {"errors", "loop", "numberset", "selection", "settings", "switch", "int
 """Modules that may import nothing of the project but each other's like and `errors`."""
 ROOMS = {"backends", "registry", "engines"}
 UPPER = {"window", "stage", "spans", "owner", "collection", "session", "configuration", "hooks", "passage", "position"}
-FRONT = {"cli", "demo"}
+FRONT = {"cli", "demo", "testing"}
 
 
 @functools.cache
@@ -95,7 +95,7 @@ def test_registry_stands_alone():
 
 
 def test_runtime_does_not_know_the_front():
-    """No module that runs in a training process imports the command line or the demo."""
+    """No module that runs in a training process imports the command line, the demo or what is for tests."""
     wrong = {_name(path): found for path in _runtime() if (found := {_room(m) for m in _imports(path)} & FRONT)}
     assert not wrong
 
