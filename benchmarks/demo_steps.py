@@ -92,7 +92,7 @@ def undecorated(trainer: Any) -> Any:
         raise RuntimeError("the demo's trainer has no decorated stage or no training_step to leave out")
     plain: dict[str, Any] = {name: each.__wrapped__ for name, each in stages.items()}
     train = trainer.train
-    names = {**train.__globals__, "training_step": lambda _step: contextlib.nullcontext()}
+    names = {**train.__globals__, "training_step": lambda *_, **__: contextlib.nullcontext()}
     plain["train"] = FunctionType(train.__code__, names, "train", train.__defaults__, train.__closure__)
     return type("UndecoratedTrainer", (trainer,), plain)
 

@@ -11,12 +11,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import NoReturn
 
+    from profwin.demo.loop import StepResult
     from profwin.demo.options import Options
-    from profwin.demo.verify import Check
-    from profwin.demo.witness import Evidence
+    from profwin.demo.trial import Trial
 
 __all__ = ["add_parser", "run"]
 
+ALL = "all"
 STEPS = 12
 STEPS_OF_A_MISUSE = 5
 SHORT_BUDGET = 1.5
@@ -30,12 +31,21 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "demo",
         help="a tiny GRPO loop on the CPU, profiled without overlap",
         description=(
-            "Run a tiny GRPO loop: an inference engine and a trainer in processes of their own share "
-            "one pretend device, and both are profiled by torch.profiler. Afterwards the journals and the "
-            "traces' own times are checked: no overlap, nothing missing. Needs torch; no accelerator."
+            "Run a tiny GRPO loop: an inference engine and a trainer in processes of their own, on pretend "
+            "devices, both profiled by torch.profiler. Afterwards the journals and the traces' own times are "
+            "checked: no overlap on a device, nothing missing. Needs torch; no accelerator."
+        ),
+        epilog=(
+            "Loops: in sync and colocate, rollout and training take turns on one device; colocate keeps unfinished "
+            "rollouts from step to step. In separate and fully_async each has a device of its own, and they run at "
+            "the same time: in separate, rollout is one step ahead, and training lends its device to it in every "
+            "third step; in fully_async both run freely, with a bounded queue and a weight sync a step. all runs "
+            "the four one after the other."
         ),
     )
-    parser.add_argument("--loop", choices=LOOPS, default="sync", help="what the loop is like (default: %(default)s)")
+    parser.add_argument(
+        "--loop", choices=(*LOOPS, ALL), default="sync", help="which loop, or all four (default: %(default)s)"
+    )
     parser.add_argument("--steps", type=int, metavar="N", help=f"how many steps to run (default: {STEPS})")
     parser.add_argument(
         "--profile", default="2,4", metavar="STEPS", help="steps to profile, or none (default: %(default)s)"
@@ -56,7 +66,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the demo; return 0 if the verification holds, else 1."""
-    options = _options(arguments)
+    planned = _options(arguments)
     # What this shell is set up to profile is not the demo's business; where the device locks are is.
     for name in [name for name in os.environ if name.startswith("PROFWIN_") and name != "PROFWIN_LOCK_DIR"]:
         del os.environ[name]
@@ -65,28 +75,37 @@ def run(arguments: argparse.Namespace) -> int:
     if find_spec("torch") is None:
         print("profwin: the demo needs torch: pip install 'profwin[torch]'", file=sys.stderr)
         return 1
-    from profwin.demo import loop, report, verify, witness
+    from profwin.demo import report, trial
 
-    def progress(result: loop.StepResult) -> None:
-        print(report.progress_line(result, options.steps), file=sys.stderr, flush=True)
+    def progress(result: StepResult) -> None:
+        name = f"{each.loop} " if len(planned) > 1 else ""
+        print(name + report.progress_line(result, each.steps), file=sys.stderr, flush=True)
 
-    results, notes = loop.run(options, progress)
-    evidence = witness.gather(options.directory)
-    work = {result.step: result.work for result in results if result.selected}
-    checks = verify.verify(evidence, work, misuse=options.misuse is not None)
-    own = options.second_profiler_directory()
-    if own is not None:
-        checks.append(verify.verify_second_profiler(own, options.steps))
+    trials = []
+    for each in planned:
+        done = trial.run(each, progress)
+        trials.append(done)
+        if not arguments.json:
+            _show(done, heading=len(planned) > 1)
+    passed = all(done.passed for done in trials)
     if arguments.json:
         import json
 
-        print(json.dumps(report.as_json(options, results, evidence, checks, notes), indent=2))
-    else:
-        _show(options, report.table(evidence, options.profiled), evidence, checks, notes)
-    return 0 if all(check.passed for check in checks) else 1
+        objects = [report.as_json(done) for done in trials]
+        whole = objects[0] if arguments.loop != ALL else {"passed": passed, "loops": objects}
+        print(json.dumps(whole, indent=2))
+    elif arguments.loop == ALL:
+        print(f"\n{report.summary(trials)}")
+    return 0 if passed else 1
 
 
-def _options(arguments: argparse.Namespace) -> Options:
+def _options(arguments: argparse.Namespace) -> list[Options]:
+    from profwin.demo.options import LOOPS
+
+    return [_options_of(loop, arguments) for loop in (LOOPS if arguments.loop == ALL else [arguments.loop])]
+
+
+def _options_of(loop: str, arguments: argparse.Namespace) -> Options:
     from profwin.demo.options import Options, new_run_name
     from profwin.errors import SettingError
     from profwin.selection import parse_steps
@@ -104,7 +123,7 @@ def _options(arguments: argparse.Namespace) -> Options:
     except SettingError as error:
         usage(str(error))
     options = Options(
-        loop=arguments.loop,
+        loop=loop,
         steps=steps,
         profile=profile,
         output=arguments.output,
@@ -112,28 +131,28 @@ def _options(arguments: argparse.Namespace) -> Options:
         misuse=misuse,
         # A real run waits longer; here the point is to see what happens when the wait is over.
         wait_budget=SHORT_BUDGET if misuse is not None else 30.0,
-        run=new_run_name(misuse or arguments.loop),
+        run=new_run_name(misuse or loop),
     )
     if not options.profiled and (not off or misuse is not None):
         usage(f"--profile {arguments.profile}: none of these is among the steps 1 to {steps}")
     return options
 
 
-def _show(options: Options, table: str, evidence: Evidence, checks: list[Check], notes: list[str]) -> None:
-    from profwin.demo.report import narrative, verdict
+def _show(trial: Trial, *, heading: bool) -> None:
+    from profwin.demo.report import narrative, table, verdict
 
-    directory = os.path.relpath(options.directory)
-    print()
+    options, evidence = trial.options, trial.evidence
+    print(f"\n{options.loop}\n{'=' * len(options.loop)}\n" if heading else "")
     if options.misuse is not None:
         from profwin.demo.misuse import MISUSES
 
         misuse = MISUSES[options.misuse]
         print(f"The mistake: {misuse.mistake}.\nWhat profwin does: {misuse.promise}.\n")
-    print(table)
-    if told := [*notes, *narrative(evidence)]:
+    print(table(trial))
+    if told := [*trial.notes, *narrative(evidence)]:
         print("What the journals say beside the ordinary:")
         print("".join(f"  {line}\n" for line in told))
-    print(f"Traces, for https://ui.perfetto.dev, in {directory}:")
+    print(f"Traces, for https://ui.perfetto.dev, in {os.path.relpath(options.directory)}:")
     print("".join(f"  {path}\n" for path in sorted(evidence.traces)))
     print("Verified from the journals, and from the traces' own times:")
-    print(verdict(checks))
+    print(verdict(trial.checks))

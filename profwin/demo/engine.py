@@ -1,7 +1,8 @@
 """The engine process of the demo: an inference engine with its own copy of the weights and its own profiler.
 
 It knows nothing of profwin: its profiler is a plain ``torch.profiler`` behind two requests, as inference
-engines have it. One thread does all the work, since a torch profiler sees the thread that started it.
+engines have it. One thread does all the work, since a torch profiler sees the thread that started it. The fully async
+loop's rollouter has the same engine inside it, without that profiler.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import torch
 
 from profwin.demo.child import answer, connect
 from profwin.demo.policy import Policy
-from profwin.demo.scheduler import Scheduler
+from profwin.demo.scheduler import DECODING, Scheduler
 from profwin.demo.task import END
 
 TYPE_CHECKING = False
@@ -41,6 +42,10 @@ class Engine:
 
     Args:
         seed: of the sampling.
+
+    Attributes:
+        running: whether there may be something to decode.
+        decoded: how many decoding steps there were.
     """
 
     def __init__(self, seed: int) -> None:
@@ -48,22 +53,25 @@ class Engine:
         torch.manual_seed(seed)
         self.scheduler = Scheduler(SLOTS)
         self.running = False
+        self.decoded = 0
         self._policy = Policy().eval()
+        self._version = 0
         self._wanted = 0
-        self._decoded = 0
+        self._before = 0
         self._profiler: torch.profiler.profile | None = None
         self._target = ""
         _warm_up_profiler()
 
-    def load_weights(self, weights: bytes) -> None:
-        """Take over the trainer's weights: a pickled dict of numpy arrays."""
+    def load_weights(self, weights: bytes, version: int = 0) -> None:
+        """Take over the trainer's weights: a pickled dict of numpy arrays, and their version."""
+        self._version = version
         arrays = pickle.loads(weights)
         self._policy.load_state_dict({name: torch.from_numpy(array) for name, array in arrays.items()})
 
     def begin(self, prompts: list[int], group: int, wanted: int) -> None:
         """Queue ``group`` answers to each prompt and start to decode; what is unfinished goes on too."""
         self.scheduler.submit(prompts, group)
-        self._wanted, self._decoded, self.running = wanted, 0, True
+        self._wanted, self._before, self.running = wanted, self.decoded, True
 
     def decode(self) -> dict[str, Any] | None:
         """Extend the running sequences by one token.
@@ -72,20 +80,22 @@ class Engine:
             What was wanted, once it is there; decoding of the rest goes on. None before and after.
         """
         if batch := self.scheduler.batch():
-            self._extend(batch, greedy=False)
-            self._decoded += 1
+            # In a trace the name says which weights it was, apart from what profwin says.
+            with torch.profiler.record_function(f"{DECODING} {self._version}"):
+                self._extend(batch, greedy=False)
+            self.decoded += 1
         else:
             self.running = False
         if not self._wanted or self.scheduler.finished_groups() < self._wanted:
             return None
         groups, self._wanted = self.scheduler.take(self._wanted), 0
-        return {"groups": groups, "decoding_steps": self._decoded}
+        return {"groups": groups, "decoding_steps": self.decoded - self._before}
 
     def abort(self) -> dict[str, int]:
         """Stop decoding, keep what is unfinished; return how much that is, and the decoding steps so far."""
         self.running = False
         groups, tokens = self.scheduler.carried()
-        return {"groups": groups, "tokens": tokens, "decoding_steps": self._decoded}
+        return {"groups": groups, "tokens": tokens, "decoding_steps": self.decoded - self._before}
 
     def evaluate(self, prompts: list[int]) -> list[dict[str, Any]]:
         """Return the likeliest answer to each prompt, apart from whatever else is on its way."""
@@ -129,6 +139,7 @@ class Engine:
             drawn = logits.argmax(-1) if greedy else torch.multinomial(logits.softmax(-1), 1)[:, 0]
         for sequence, token in zip(batch, drawn.tolist(), strict=True):
             sequence.tokens.append(token)
+            sequence.versions.add(self._version)
 
 
 def _warm_up_profiler() -> None:
@@ -167,7 +178,7 @@ def _serve(engine: Engine, pipe: Connection) -> None:
 
 def main() -> None:
     """Serve the driver until its pipe closes, then end at once, whatever is being recorded."""
-    pipe, settings = connect()
+    settings, pipe = connect()
     try:
         _serve(Engine(**settings), pipe)
     except (EOFError, OSError):

@@ -7,17 +7,15 @@ profiler has stopped: the handover.
 
 from __future__ import annotations
 
-import os
 import random
-import tempfile
 import time
 from dataclasses import dataclass, field
 from functools import partial
+from statistics import mean
 
 import profwin
-from profwin.demo.child import Child
 from profwin.demo.rollout import RolloutEngine
-from profwin.demo.task import held_out_prompts, prompts, reward
+from profwin.demo.task import held_out_prompts, prompts, rewards
 from profwin.demo.verify import StepWork
 
 TYPE_CHECKING = False
@@ -25,10 +23,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
+    from profwin.demo.child import Child
     from profwin.demo.options import Options
+    from profwin.demo.processes import Processes
     from profwin.window import Window
 
-__all__ = ["Driver", "StepResult", "run"]
+__all__ = ["Driver", "Outcome", "StepResult", "run", "start_trainer"]
 
 PROMPTS = 32
 GROUP = 32
@@ -42,9 +42,10 @@ class StepResult:
     """What a step brought.
 
     Attributes:
-        rollout: seconds from its begin until its window was left.
-        training: seconds from then until the trainer was done.
+        rollout: seconds from its begin until its window was left; in a pipelined loop, until its samples were there.
+        training: seconds from then until the trainer was done; in a pipelined loop, those of the trainer.
         reward: mean over the samples, 0.0 to 1.0.
+        work: what its processes counted.
         validation: mean reward of the likeliest answers to the held-out prompts, where it was measured.
         carried: unfinished groups that are kept for the next step (colocate).
     """
@@ -57,6 +58,14 @@ class StepResult:
     work: StepWork
     validation: float | None = None
     carried: int = 0
+
+
+@dataclass
+class Outcome:
+    """What a run brought: its steps, and notes on what was done wrong on purpose."""
+
+    results: list[StepResult]
+    notes: list[str] = field(default_factory=list)
 
 
 @dataclass
@@ -84,7 +93,7 @@ class Driver:
     def colocate_step(self, step: int, loop: profwin.Loop) -> StepResult:
         """Generate until there are samples enough, keep the rest for the next step, and train."""
         started = time.monotonic()
-        loop.step_begins(step)
+        loop.step_begins(step, weight_version=self.updates)
         generated = self.generate(PROMPTS + SPARE_PROMPTS - self.in_flight)
         loop.samples_in_hand()
         training = self.submit(step, generated)
@@ -104,9 +113,7 @@ class Driver:
     def generate(self, count: int) -> dict[str, Any]:
         """Give the engine ``count`` more prompts and return one step's samples, with their rewards."""
         generated = self.engine.generate(prompts(count, self.generator), group=GROUP, wanted=PROMPTS)
-        generated["rewards"] = [
-            reward(group["prompt"], answer) for group in generated["groups"] for answer in group["answers"]
-        ]
+        generated["rewards"] = rewards(generated["groups"])
         return generated
 
     def submit(self, step: int, generated: dict[str, Any]) -> int:
@@ -117,6 +124,17 @@ class Driver:
         """Wait for the trainer's reply."""
         reply: dict[str, Any] = self.trainer.receive(training)
         return {**reply, "received": time.monotonic()}
+
+    def run(self, run_step: Callable[[int], StepResult], progress: Callable[[StepResult], None]) -> Outcome:
+        """Run all steps, with validations between them."""
+        outcome = Outcome([], self.notes)
+        for step in range(1, self.options.steps + 1):
+            result = run_step(step)
+            if step % VALIDATE_EVERY == 0 or step == self.options.steps:
+                result.validation = self.validate()
+            outcome.results.append(result)
+            progress(result)
+        return outcome
 
     def finish(
         self, step: int, started: float, left: float, generated: dict[str, Any], trained: dict[str, Any]
@@ -130,16 +148,15 @@ class Driver:
             generated: what :meth:`generate` returned.
             trained: what :meth:`trained` returned.
         """
-        self.engine.load_weights(trained["weights"])
         self.updates += 1
-        rewards = generated["rewards"]
+        self.engine.load_weights(trained["weights"], self.updates)
         return StepResult(
             step=step,
             selected=self.options.selected(step),
-            reward=sum(rewards) / len(rewards),
+            reward=mean(generated["rewards"]),
             rollout=left - started,
             training=trained["received"] - left,
-            work=StepWork(generated["decoding_steps"], trained["updates"]),
+            work=StepWork({"rollout": generated["decoding_steps"]}, trained["updates"], trained["generated_with"]),
         )
 
     def validate(self) -> float:
@@ -151,82 +168,38 @@ class Driver:
         else:
             with profwin.paused():
                 groups = self.engine.evaluate(held_out_prompts())
-        return sum(reward(group["prompt"], group["answers"][0]) for group in groups) / len(groups)
+        return mean(rewards(groups))
 
 
-def run(options: Options, progress: Callable[[StepResult], None]) -> tuple[list[StepResult], list[str]]:
-    """Run a loop with profwin configured, and end every process that it started, whatever happens.
+def run(options: Options, processes: Processes, progress: Callable[[StepResult], None]) -> Outcome:
+    """Run the sync or the colocate loop.
 
     Args:
         options: what to run.
+        processes: starts the children, with profwin configured.
         progress: called after each step.
-
-    Returns:
-        The steps' results, and notes on what was done wrong on purpose.
     """
-    with tempfile.TemporaryDirectory(prefix="profwin-demo-") as locks:
-        os.chmod(locks, 0o1777)
-        return _run(options, progress, locks)
-
-
-def _run(options: Options, progress: Callable[[StepResult], None], locks: str) -> tuple[list[StepResult], list[str]]:
-    device = f"pretend:demo-{options.run}"
-    profwin.configure(
-        steps=options.profile,
-        backend="torch",
-        output=options.output,
-        run=options.run,
-        role="driver",
-        rank=0,
-        devices=[device],
-        # A pretend device of one run has no place in the host's registry, whose files stay for ever.
-        lock_dir=os.environ.get("PROFWIN_LOCK_DIR") or locks,
-        wait_budget=options.wait_budget,
-    )
-    bare = {name: value for name, value in os.environ.items() if not name.startswith("PROFWIN_")}
-    # Without a level, Kineto writes two lines for every profile to the terminal.
-    bare |= {"OMP_NUM_THREADS": "1", "KINETO_LOG_LEVEL": "99"}
-    own = {**bare, **profwin.environment(), "PROFWIN_ROLE": "actor", "PROFWIN_RANK": "0"}
-    training = {"seed": options.seed, "second_profiler": options.second_profiler_directory()}
-    children: list[Child] = []
-
-    def start_engine() -> Child:
-        children.append(Child("engine", "profwin.demo.engine", {"seed": options.seed}, bare))
-        return children[-1]
-
-    try:
-        engine = RolloutEngine(start_engine, [device])
-        children.append(Child("trainer", "profwin.demo.trainer", training, own))
-        driver = Driver(options, engine, children[-1], random.Random(options.seed))
-        engine.load_weights(driver.trainer.call("weights"))
-        return _steps(driver, progress), driver.notes
-    finally:
-        # First what is open, since that needs the engine.
-        profwin.shutdown()
-        for child in children:
-            child.close()
-
-
-def _steps(driver: Driver, progress: Callable[[StepResult], None]) -> list[StepResult]:
-    options = driver.options
+    (device,) = options.devices
+    engine = RolloutEngine(lambda: processes.start("engine", "engine", seed=options.seed), [device])
+    driver = Driver(options, engine, start_trainer(options, processes), random.Random(options.seed))
+    engine.load_weights(driver.trainer.call("weights"), 0)
     if options.loop == "colocate":
-        with profwin.Loop("colocate", engine=driver.engine) as driver.loop:
-            return _each(driver, partial(driver.colocate_step, loop=driver.loop), progress)
+        with profwin.Loop("colocate", engine=engine) as driver.loop:
+            return driver.run(partial(driver.colocate_step, loop=driver.loop), progress)
     if options.misuse is None:
-        return _each(driver, driver.sync_step, progress)
+        return driver.run(driver.sync_step, progress)
     from profwin.demo.misuse import MISUSES
 
-    return _each(driver, partial(MISUSES[options.misuse].step, driver), progress)
+    return driver.run(partial(MISUSES[options.misuse].step, driver), progress)
 
 
-def _each(
-    driver: Driver, run_step: Callable[[int], StepResult], progress: Callable[[StepResult], None]
-) -> list[StepResult]:
-    results = []
-    for step in range(1, driver.options.steps + 1):
-        result = run_step(step)
-        if step % VALIDATE_EVERY == 0 or step == driver.options.steps:
-            result.validation = driver.validate()
-        results.append(result)
-        progress(result)
-    return results
+def start_trainer(options: Options, processes: Processes) -> Child:
+    """Start the training process that a driver leads."""
+    return processes.start_profiled(
+        "trainer",
+        "trainer",
+        role="actor",
+        device=options.devices[-1],
+        seed=options.seed,
+        second_profiler=options.second_profiler_directory(),
+    )

@@ -10,9 +10,11 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from profwin.selection import Selection
 
-__all__ = ["LOOPS", "MISUSE_NAMES", "Options", "new_run_name"]
+__all__ = ["LOOPS", "MISUSE_NAMES", "OLDEST_SAMPLES", "Options", "new_run_name"]
 
-LOOPS = ("sync", "colocate")
+LOOPS = ("sync", "colocate", "separate", "fully_async")
+OLDEST_SAMPLES = {"sync": 0, "colocate": 1, "separate": 1, "fully_async": 2}
+"""How many weight versions a sample may be behind the weights that are trained on it, by the loop's design."""
 MISUSE_NAMES = ("stage-in-window", "no-stop", "second-profiler", "kill-engine")
 
 
@@ -26,7 +28,7 @@ class Options:
     """One run.
 
     Attributes:
-        loop: ``"sync"`` or ``"colocate"``.
+        loop: one of `LOOPS`.
         steps: how many steps it has; they are numbered from 1.
         profile: which of them are profiled; None switches profwin off.
         output: the directory that holds one directory a run.
@@ -53,6 +55,21 @@ class Options:
     def profiled(self) -> list[int]:
         """The profiled steps that the run reaches."""
         return [step for step in range(1, self.steps + 1) if self.selected(step)]
+
+    @property
+    def pipelined(self) -> bool:
+        """Whether rollout and training have a device each and run at the same time."""
+        return self.loop in ("separate", "fully_async")
+
+    @property
+    def devices(self) -> tuple[str, ...]:
+        """The pretend devices: the rollout's, then the trainer's; one where they share it."""
+        letters = ("-a", "-b") if self.pipelined else ("",)
+        return tuple(f"pretend:demo{letter}-{self.run}" for letter in letters)
+
+    def short(self, key: str) -> str:
+        """Return what a device is called in tables, such as ``demo-a``."""
+        return key.removeprefix("pretend-").removesuffix(f"-{self.run}")
 
     def selected(self, step: int) -> bool:
         """Say whether a step is profiled."""

@@ -6,15 +6,17 @@ import os
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
     from typing import Any
 
     from profwin.demo.loop import StepResult
     from profwin.demo.options import Options
+    from profwin.demo.overlap import Overlap
+    from profwin.demo.trial import Trial
     from profwin.demo.verify import Check
     from profwin.demo.witness import Collection, Event, Evidence
 
-__all__ = ["as_json", "narrative", "progress_line", "table", "verdict"]
+__all__ = ["as_json", "narrative", "progress_line", "summary", "table", "verdict"]
 
 
 def progress_line(result: StepResult, steps: int) -> str:
@@ -32,26 +34,27 @@ def progress_line(result: StepResult, steps: int) -> str:
     return "  ".join(parts) + ("  profiled" if result.selected else "")
 
 
-def _rows(evidence: Evidence, step: int) -> list[dict[str, Any]]:
+def _rows(trial: Trial, step: int) -> list[dict[str, Any]]:
     rows = []
-    handed_over: Collection | None = None
-    for collection in (each for each in evidence.collections if each.step == step):
-        if collection.purpose == "training" and handed_over is not None and handed_over.closed is not None:
-            rows.append({"what": "handover", "seconds": (collection.opened - handed_over.closed) / 1e9})
-            handed_over = None
+    handed_over: dict[str, Collection] = {}
+    for collection in (each for each in trial.evidence.collections if each.step == step):
+        device = ", ".join(map(trial.options.short, collection.devices))
         if collection.purpose == "rollout":
-            handed_over = collection
+            handed_over[device] = collection
+        elif (window := handed_over.pop(device, None)) is not None and window.closed is not None:
+            rows.append({"what": "handover", "device": device, "seconds": (collection.opened - window.closed) / 1e9})
         kind = "window" if collection.purpose == "rollout" else "stage"
         rows.append(
             {
                 "what": f"{kind} {collection.name}",
+                "device": device,
                 "seconds": None if collection.closed is None else (collection.closed - collection.opened) / 1e9,
                 "waited": collection.waited,
                 "closed": collection.reason,
                 "traces": [record["path"] for record in collection.exports if record.get("path")],
             }
         )
-    skips = [event for event in evidence.events if event.record["kind"] == "skip" and event.step == step]
+    skips = [event for event in trial.evidence.events if event.record["kind"] == "skip" and event.step == step]
     for event in skips:
         waited = event.record.get("waited", 0.0)
         reason = event.record.get("reason")
@@ -64,18 +67,32 @@ def _why(event: Event) -> str:
     return ", ".join(str(record[key]) for key in ("reason", "holder", "detail") if record.get(key))
 
 
-def table(evidence: Evidence, steps: Iterable[int]) -> str:
-    """Return one table for each profiled step."""
+def table(trial: Trial) -> str:
+    """Return one table for each profiled step, and below it what ran at the same time on different devices."""
     lines = []
-    for step in steps:
-        lines.append(f"{f'step {step}':<24}{'recorded':>12}{'waited':>12}   notes")
-        for row in _rows(evidence, step):
+    # One device needs no column.
+    named = trial.options.pipelined
+    for step in trial.options.profiled:
+        lines.append(
+            f"{f'step {step}':<24}{'device':<8}"[: None if named else 24] + f"{'recorded':>12}{'waited':>12}   notes"
+        )
+        for row in _rows(trial, step):
             early = row.get("closed") not in (None, "", "end")
             notes = row.get("reason") or (f"closed early: {row['closed']}" if early else "")
             seconds, waited = _seconds(row.get("seconds")), _seconds(row.get("waited"))
-            lines.append(f"  {row['what']:<22}{seconds:>12}{waited:>12}   {notes}".rstrip())
+            device = f"{row.get('device', ''):<8}" if named else ""
+            lines.append(f"  {row['what']:<22}{device}{seconds:>12}{waited:>12}   {notes}".rstrip())
+        lines += [f"  {_wanted(trial.options, overlap)}" for overlap in trial.overlaps if overlap.step == step]
         lines.append("")
     return "\n".join(lines)
+
+
+def _wanted(options: Options, overlap: Overlap) -> str:
+    others = ", ".join(map(options.short, overlap.others))
+    return (
+        f"rollout on {options.short(overlap.device)} while training ran on {others}: "
+        f"{overlap.share:.0%} of {_seconds(overlap.rollout / 1e9)}, wanted"
+    )
 
 
 def _seconds(value: float | None) -> str:
@@ -129,20 +146,16 @@ def verdict(checks: Sequence[Check]) -> str:
     return "\n".join(lines)
 
 
-def as_json(
-    options: Options,
-    results: Sequence[StepResult],
-    evidence: Evidence,
-    checks: Sequence[Check],
-    notes: Sequence[str],
-) -> dict[str, Any]:
+def as_json(trial: Trial) -> dict[str, Any]:
     """Return everything as JSON values; paths of traces are relative to ``directory``."""
+    options = trial.options
     return {
         "run": options.run,
         "directory": os.path.relpath(options.directory),
         "loop": options.loop,
         "seed": options.seed,
         "misuse": options.misuse,
+        "seconds": trial.seconds,
         "steps": [
             {
                 "step": result.step,
@@ -150,14 +163,42 @@ def as_json(
                 "reward": result.reward,
                 "validation": result.validation,
                 "carried_groups": result.carried,
+                "generated_with": result.work.generated_with,
                 "rollout_seconds": result.rollout,
                 "training_seconds": result.training,
             }
-            for result in results
+            for result in trial.results
         ],
-        "profiled": [{"step": step, "rows": _rows(evidence, step)} for step in options.profiled],
-        "traces": sorted(evidence.traces),
-        "notes": [*notes, *narrative(evidence)],
-        "checks": [{"what": check.what, "passed": check.passed, "problems": check.problems} for check in checks],
-        "passed": all(check.passed for check in checks),
+        "profiled": [{"step": step, "rows": _rows(trial, step)} for step in options.profiled],
+        "wanted_overlap": [
+            {
+                "step": overlap.step,
+                "device": options.short(overlap.device),
+                "others": [options.short(key) for key in overlap.others],
+                "rollout_seconds": overlap.rollout / 1e9,
+                "share": overlap.share,
+            }
+            for overlap in trial.overlaps
+        ],
+        "traces": sorted(trial.evidence.traces),
+        "notes": [*trial.notes, *narrative(trial.evidence)],
+        "checks": [{"what": check.what, "passed": check.passed, "problems": check.problems} for check in trial.checks],
+        "passed": trial.passed,
     }
+
+
+def summary(trials: Sequence[Trial]) -> str:
+    """Return a table with one line a loop."""
+    lines = [f"{'loop':<12}{'steps':>6}{'reward':>18}{'devices':>9}{'traces':>8}{'beside':>8}{'took':>10}   verified"]
+    for trial in trials:
+        rewards = f"{trial.results[0].reward:.2f} to {trial.results[-1].reward:.2f}"
+        rollout = sum(overlap.rollout for overlap in trial.overlaps)
+        share = f"{sum(overlap.beside for overlap in trial.overlaps) / rollout:.0%}" if rollout else "-"
+        failed = sum(not check.passed for check in trial.checks)
+        lines.append(
+            f"{trial.options.loop:<12}{len(trial.results):>6}{rewards:>18}{len(trial.options.devices):>9}"
+            f"{len(trial.evidence.traces):>8}{share:>8}{_seconds(trial.seconds):>10}   "
+            + ("yes" if trial.passed else f"NO: {failed} of {len(trial.checks)} checks failed")
+        )
+    lines.append("beside: how much of the rollout ran while training ran on another device, which is wanted")
+    return "\n".join(lines)

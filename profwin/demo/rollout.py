@@ -27,7 +27,7 @@ class RolloutEngine:
     def __init__(self, start: Callable[[], Child], devices: list[str]) -> None:
         self._start = start
         self._child = start()
-        self._weights = b""
+        self._weights, self._version = b"", 0
         self.devices = devices
 
     @property
@@ -50,7 +50,15 @@ class RolloutEngine:
 
     def generate(self, prompts: list[int], *, group: int, wanted: int) -> dict[str, Any]:
         """Return ``wanted`` finished groups; the engine goes on with the others."""
-        result: dict[str, Any] = self._child.call("generate", prompts=prompts, group=group, wanted=wanted)
+        return self.generated(self.begin(prompts, group=group, wanted=wanted))
+
+    def begin(self, prompts: list[int], *, group: int, wanted: int) -> int:
+        """Let the engine generate and do not wait; return what to ask :meth:`generated` for the result with."""
+        return self._child.send("generate", prompts=prompts, group=group, wanted=wanted)
+
+    def generated(self, generation: int) -> dict[str, Any]:
+        """Wait for ``wanted`` finished groups."""
+        result: dict[str, Any] = self._child.receive(generation)
         return result
 
     def evaluate(self, prompts: list[int]) -> list[dict[str, Any]]:
@@ -67,10 +75,10 @@ class RolloutEngine:
         """Give the device's memory back."""
         self._child.call("sleep")
 
-    def load_weights(self, weights: bytes) -> None:
+    def load_weights(self, weights: bytes, version: int) -> None:
         """Hand new weights to the engine."""
-        self._weights = weights
-        self._child.call("load_weights", weights=weights)
+        self._weights, self._version = weights, version
+        self._child.call("load_weights", weights=weights, version=version)
 
     def kill(self) -> None:
         """End the engine with SIGKILL, as a host that is out of memory does."""
@@ -79,7 +87,7 @@ class RolloutEngine:
     def restart(self) -> None:
         """Start a new engine with the newest weights; unfinished answers are lost."""
         self._child = self._start()
-        self.load_weights(self._weights)
+        self.load_weights(self._weights, self._version)
 
     def close(self) -> None:
         """End the engine. May be called twice."""

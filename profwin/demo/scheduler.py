@@ -12,7 +12,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["Group", "Scheduler", "Sequence"]
+__all__ = ["DECODING", "Group", "Scheduler", "Sequence"]
+
+DECODING = "decode with weights"
+"""Name of a decoding step in a trace, before the version of its weights."""
 
 
 class Sequence:
@@ -20,12 +23,14 @@ class Sequence:
 
     Attributes:
         tokens: the prompt's token, then those of the answer so far.
+        versions: of the weights that generated them.
     """
 
-    __slots__ = ("tokens",)
+    __slots__ = ("tokens", "versions")
 
     def __init__(self, prompt: int) -> None:
         self.tokens = [prompt]
+        self.versions: set[int] = set()
 
     @property
     def finished(self) -> bool:
@@ -44,7 +49,11 @@ class Group:
 
     def result(self) -> dict[str, Any]:
         """Return the group as the driver gets it."""
-        return {"prompt": self.prompt, "answers": [sequence.tokens[1:] for sequence in self.sequences]}
+        return {
+            "prompt": self.prompt,
+            "answers": [sequence.tokens[1:] for sequence in self.sequences],
+            "versions": sorted(set().union(*[sequence.versions for sequence in self.sequences])),
+        }
 
 
 class Scheduler:

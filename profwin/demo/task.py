@@ -9,8 +9,10 @@ from __future__ import annotations
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import random
+    from collections.abc import Iterable
+    from typing import Any
 
-__all__ = ["END", "LONGEST_ANSWER", "VOCABULARY", "expected_answer", "held_out_prompts", "prompts", "reward"]
+__all__ = ["END", "LONGEST_ANSWER", "VOCABULARY", "expected_answer", "held_out_prompts", "prompts", "reward", "rewards"]
 
 END = 10
 """The token that ends an answer; tokens 0 to 9 are the digits."""
@@ -44,3 +46,8 @@ def reward(prompt: int, answer: list[int]) -> float:
     expected = expected_answer(prompt)
     right = sum(given == wanted for given, wanted in zip(answer, expected, strict=False))
     return right / max(len(expected), len(answer))
+
+
+def rewards(groups: Iterable[dict[str, Any]]) -> list[float]:
+    """Return the reward of each answer, in the groups' order."""
+    return [reward(group["prompt"], answer) for group in groups for answer in group["answers"]]

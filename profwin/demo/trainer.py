@@ -38,6 +38,9 @@ Batch = dict[str, torch.Tensor]
 class Trainer:
     """Hold the policy, the reference and the optimizer.
 
+    Attributes:
+        version: of the weights: how many steps were trained.
+
     Args:
         seed: of the first weights and of the order of minibatches.
         second_profiler: where the trace of a profiler of this process's own, around the reference's stage, is
@@ -50,6 +53,7 @@ class Trainer:
         self.policy = Policy()
         self.reference = copy.deepcopy(self.policy)
         self.optimizer = torch.optim.Adam(self.policy.parameters(), lr=LEARNING_RATE)
+        self.version = 0
         self._second_profiler = second_profiler
         with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]):
             # The first start in a process takes long, and would be counted as part of the first stage.
@@ -68,20 +72,23 @@ class Trainer:
             rewards: of every answer, in the groups' order.
 
         Returns:
-            The new ``weights``, the last minibatch's ``loss``, how many optimizer ``updates`` were made, and
-            ``seconds``.
+            The new ``weights``, the last minibatch's ``loss``, how many optimizer ``updates`` were made, with which
+            weight versions the samples were ``generated_with``, and ``seconds``.
         """
         started = time.monotonic()
         batch = _tensors(groups, rewards)
-        with training_step(step):
+        versions = sorted({version for group in groups for version in group["versions"]})
+        with training_step(step, weight_version=self.version, generated_with=versions):
             batch["old"] = self.old_log_prob(batch)
             batch["reference"] = self._with_second_profiler(step, self.ref_log_prob, batch)
             batch["advantages"] = self.advantages(batch, len(groups[0]["answers"]))
             loss, updates = self.actor_update(batch)
+        self.version += 1
         return {
             "weights": self.weights(),
             "loss": loss,
             "updates": updates,
+            "generated_with": versions,
             "seconds": time.monotonic() - started,
         }
 
@@ -144,7 +151,7 @@ def _tensors(groups: list[dict[str, Any]], rewards: list[float]) -> Batch:
 
 def main() -> None:
     """Serve the driver until its pipe closes."""
-    pipe, settings = connect()
+    settings, pipe = connect()
     try:
         trainer = Trainer(**settings)
         while True:

@@ -15,7 +15,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from profwin.demo.witness import Collection, Evidence, Trace
+    from profwin.demo.witness import Collection, Evidence
 
 __all__ = ["STAGES", "Check", "StepWork", "verify", "verify_second_profiler"]
 
@@ -28,19 +28,27 @@ CLOCK_TOLERANCE = 50_000_000
 
 @dataclass(frozen=True)
 class StepWork:
-    """What a profiled step did, as its processes counted it themselves."""
+    """What a step did, as its processes counted it themselves.
 
-    decoding_steps: int
+    Attributes:
+        windows: decoding steps in each of its windows, by the window's name.
+        updates: of the optimizer.
+        generated_with: versions of the weights that generated the samples it was trained on.
+    """
+
+    windows: dict[str, int]
     updates: int
+    generated_with: list[int]
 
     def expected(self, name: str) -> dict[str, int]:
         """Return operators that must be in the trace of a window or stage, and exactly how often.
 
         Fewer would mean that a part was lost, more that something else got into it.
         """
+        if name in self.windows:
+            return {"aten::multinomial": self.windows[name]}
         forward = {"aten::_log_softmax": 1, "aten::gather": 1}
         return {
-            "rollout": {"aten::multinomial": self.decoding_steps},
             "old_log_prob": forward,
             "ref_log_prob": forward,
             "advantages": {"aten::sub": 1, "aten::div": 1},
@@ -88,7 +96,7 @@ def verify(evidence: Evidence, work: Mapping[int, StepWork], *, misuse: bool = F
         ]
         checks.append(Check("what is missing is named in the journal", unnamed))
     else:
-        checks.append(Check("each profiled step has its window and all stages, whole", list(missing.values())))
+        checks.append(Check("each profiled step has its windows and all stages, whole", list(missing.values())))
         skips = [
             f"{event.name!r} of step {event.step} ran unrecorded: {event.record.get('reason')}"
             for event in evidence.events
@@ -132,14 +140,9 @@ def _overlaps(evidence: Evidence) -> Iterator[str]:
             yield f"{rollout.title()} and {training.title()} overlap: {length}"
 
 
-def _traces_of(evidence: Evidence, collection: Collection) -> list[Trace]:
-    paths = [record.get("path") for record in collection.exports]
-    return [evidence.traces[path] for path in paths if path in evidence.traces]
-
-
 def _trace_overlaps(evidence: Evidence) -> Iterator[str]:
     for rollout, training in _pairs(evidence.collections):
-        for first, second in product(_traces_of(evidence, rollout), _traces_of(evidence, training)):
+        for first, second in product(evidence.traces_of(rollout), evidence.traces_of(training)):
             overlap = min(first.ended, second.ended) - max(first.started, second.started)
             if overlap > 0:
                 yield f"{first.path} and {second.path} overlap: {overlap / 1e6:.3f} ms"
@@ -149,7 +152,7 @@ def _outside(evidence: Evidence) -> Iterator[str]:
     yield from evidence.unreadable
     claimed = set()
     for collection in evidence.collections:
-        for trace in _traces_of(evidence, collection):
+        for trace in evidence.traces_of(collection):
             claimed.add(trace.path)
             early = collection.opened + collection.offset - trace.started
             late = 0 if collection.closed is None else trace.ended - collection.closed - collection.offset
@@ -170,12 +173,12 @@ def _loose(evidence: Evidence, work: Mapping[int, StepWork]) -> Iterator[str]:
 
 def _missing(evidence: Evidence, work: Mapping[int, StepWork]) -> Iterator[tuple[tuple[int, str], str]]:
     for step, done in sorted(work.items()):
-        for name in ("rollout", *STAGES):
+        for name in (*done.windows, *STAGES):
             found = [
                 trace
                 for collection in evidence.collections
                 if (collection.step, collection.name) == (step, name)
-                for trace in _traces_of(evidence, collection)
+                for trace in evidence.traces_of(collection)
             ]
             if not found:
                 yield (step, name), f"step {step} has no trace of {name!r}"

@@ -81,12 +81,27 @@ class Trace:
 
 @dataclass
 class Evidence:
-    """Everything that a run's directory holds."""
+    """Everything that a run's directory holds.
+
+    Attributes:
+        manifest: its ``steps``; empty where there is none.
+    """
 
     collections: list[Collection]
     events: list[Event]
     traces: dict[str, Trace]
     unreadable: list[str]
+    manifest: dict[str, dict[str, Any]] = field(default_factory=dict)
+
+    def traces_of(self, collection: Collection) -> list[Trace]:
+        """Return the traces of a collection that can be read."""
+        paths = [record.get("path") for record in collection.exports]
+        return [self.traces[path] for path in paths if path in self.traces]
+
+    @property
+    def devices(self) -> list[str]:
+        """The keys of all devices that something was collected on, sorted."""
+        return sorted({key for collection in self.collections for key in collection.devices})
 
 
 def gather(directory: str) -> Evidence:
@@ -106,6 +121,10 @@ def gather(directory: str) -> Evidence:
                 evidence.traces[path] = read_trace(directory, path)
             except (OSError, EOFError, ValueError, KeyError, zlib.error) as error:
                 evidence.unreadable.append(f"{path}: {type(error).__name__}: {error}")
+    manifest = os.path.join(directory, "manifest.json")
+    if os.path.exists(manifest):
+        with open(manifest, encoding="utf-8") as file:
+            evidence.manifest = json.load(file)["steps"]
     evidence.collections.sort(key=lambda collection: collection.opened)
     evidence.events.sort(key=lambda event: event.time)
     return evidence

@@ -52,7 +52,7 @@ class Demo:
     def run(self, *arguments: str) -> tuple[int, str, str]:
         """Run the command; return its exit code and what it printed on both streams."""
         process = self.start(*arguments)
-        output, errors = process.communicate(timeout=100)
+        output, errors = process.communicate(timeout=140)
         return process.returncode, output, errors
 
     def report(self, *arguments: str, code: int = 0) -> dict[str, Any]:
@@ -68,6 +68,13 @@ class Demo:
         while (found := self.processes()) and time.monotonic() < deadline:
             time.sleep(0.05)
         return found
+
+    def child(self, module: str) -> int:
+        """Return the process of this command that runs that module of the demo."""
+        for pid in self.processes():
+            if f"profwin.demo.{module}".encode() in Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0"):
+                return pid
+        raise AssertionError(f"no process runs {module}")
 
     def processes(self) -> list[int]:
         """Return the processes of this command that are there now."""
@@ -89,6 +96,16 @@ def wait_for_line(process: subprocess.Popen[str], beginning: str) -> None:
         if line.startswith(beginning):
             return
     raise AssertionError(f"no line began with {beginning!r}")
+
+
+def failed(report: dict[str, Any]) -> list[str]:
+    """Return what was checked and did not hold."""
+    return [check["what"] for check in report["checks"] if not check["passed"]]
+
+
+def rows(report: dict[str, Any], step: int) -> list[dict[str, Any]]:
+    """Return the table of a profiled step."""
+    return next(each["rows"] for each in report["profiled"] if each["step"] == step)
 
 
 def interrupt(process: subprocess.Popen[str]) -> int:

@@ -5,19 +5,20 @@ from __future__ import annotations
 import os
 import signal
 import time
+from multiprocessing import Pipe
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
-from profwin.demo.child import Child, ChildError
+from profwin.demo.child import REPORT, Child, ChildError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 MODULE = """
 import os, signal, time
-from profwin.demo.child import answer, connect
+from profwin.demo.child import REPORT, answer, connect, connect_peer
 
 class Target:
     def double(self, number): return 2 * number
@@ -26,8 +27,11 @@ class Target:
     def leave(self): os._exit(3)
     def sleep(self): time.sleep(0.2)
     def chatter(self): print("chatter", flush=True)
+    def report(self, texts):
+        for text in texts: pipe.send((REPORT, "ok", text))
+    def tell(self, text): connect_peer().send(text)
 
-pipe, settings = connect()
+settings, pipe = connect()
 target = Target()
 target.settings = lambda: settings
 try:
@@ -62,10 +66,17 @@ def test_requests_are_answered_in_order(child: Child) -> None:
     assert (child.receive(first), child.receive(second)) == (2, 4)
 
 
-def test_replies_that_nobody_took_are_dropped(child: Child) -> None:
-    """After an interrupted request, the next one gets its own reply and not the one before."""
-    child.send("double", number=1)
+def test_replies_are_kept_for_those_who_asked(child: Child) -> None:
+    """A request that is made while another is under way gets its own reply, and the other one later its own."""
+    first = child.send("double", number=1)
     assert child.call("double", number=5) == 10
+    assert child.receive(first) == 2
+
+
+def test_reports_are_told_from_replies(child: Child) -> None:
+    """What a child reports by itself is received as such, in order, and never as the reply to a request."""
+    assert child.call("report", texts=["one", "two"]) is None
+    assert [child.receive(REPORT), child.receive(REPORT)] == ["one", "two"]
 
 
 def test_an_error_reaches_the_caller_and_the_child_goes_on(child: Child) -> None:
@@ -127,3 +138,16 @@ def test_an_interrupted_wait_leaves_the_pipe_usable(child: Child) -> None:
     began = time.monotonic()
     assert child.call("double", number=2) == 4
     assert time.monotonic() - began < 10
+
+
+def test_two_children_can_share_a_pipe(environment: dict[str, str]) -> None:
+    """A child gets its end of a pipe to another one, and nobody else keeps it open."""
+    far, near = Pipe()
+    child = Child("target", "demo_target", {}, environment, peer=far)
+    assert far.closed
+    child.call("tell", text="hello")
+    assert near.recv() == "hello"
+    child.close()
+    with pytest.raises(EOFError):
+        near.recv()
+    near.close()

@@ -40,7 +40,7 @@ def test_the_scheduler_fills_its_slots_in_order_of_arrival() -> None:
 
 
 def test_only_whole_groups_are_handed_out() -> None:
-    """A group is finished with its last sequence; an unfinished one stays, with the tokens that it has."""
+    """A group is handed out with its last sequence and says which weights made it; others stay, with their tokens."""
     scheduler = Scheduler(slots=10)
     scheduler.submit([4, 5], 2)
     first, second, third, _fourth = scheduler.batch()
@@ -48,8 +48,11 @@ def test_only_whole_groups_are_handed_out() -> None:
     assert scheduler.finished_groups() == 0
     second.tokens.append(END)
     third.tokens += [4, 3]
+    first.versions.update({0, 1})
+    second.versions.add(0)
+    third.versions.add(2)
     assert scheduler.finished_groups() == 1
-    assert scheduler.take(5) == [{"prompt": 4, "answers": [[3, END], [END]]}]
+    assert scheduler.take(5) == [{"prompt": 4, "answers": [[3, END], [END]], "versions": [0, 1]}]
     assert scheduler.carried() == (1, 2)
     assert scheduler.take(5) == []
 

@@ -1,0 +1,88 @@
+"""One loop of the demo, run and verified."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+from profwin.demo import fully_async, loop, separate
+from profwin.demo.options import OLDEST_SAMPLES
+from profwin.demo.overlap import Overlap, measure, verify_overlap
+from profwin.demo.processes import Processes
+from profwin.demo.verify import verify, verify_second_profiler
+from profwin.demo.versions import verify_age, verify_generation
+from profwin.demo.witness import gather
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from profwin.demo.loop import StepResult
+    from profwin.demo.options import Options
+    from profwin.demo.verify import Check
+    from profwin.demo.witness import Evidence
+
+__all__ = ["Trial", "run"]
+
+RUNS = {"sync": loop.run, "colocate": loop.run, "separate": separate.run, "fully_async": fully_async.run}
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A loop that was run, and what its files say.
+
+    Attributes:
+        results: of its steps.
+        evidence: what its directory holds.
+        overlaps: rollout beside training on other devices, in the profiled steps.
+        checks: the verification.
+        notes: on what was done wrong on purpose.
+        seconds: that it took.
+    """
+
+    options: Options
+    results: list[StepResult]
+    evidence: Evidence
+    overlaps: list[Overlap]
+    checks: list[Check]
+    notes: list[str]
+    seconds: float
+
+    @property
+    def passed(self) -> bool:
+        """Whether the verification holds."""
+        return all(check.passed for check in self.checks)
+
+
+def run(options: Options, progress: Callable[[StepResult], None]) -> Trial:
+    """Run a loop in processes of its own and verify it by its files.
+
+    Args:
+        options: what to run.
+        progress: called after each step.
+
+    Raises:
+        ChildError: one of its processes ended or failed; all of them are gone then.
+    """
+    began = time.monotonic()
+    with Processes(options) as processes:
+        outcome = RUNS[options.loop](options, processes, progress)
+    evidence = gather(options.directory)
+    overlaps = measure(evidence, options.profiled)
+    checks = _checks(options, outcome.results, evidence, overlaps)
+    return Trial(options, outcome.results, evidence, overlaps, checks, outcome.notes, time.monotonic() - began)
+
+
+def _checks(options: Options, results: list[StepResult], evidence: Evidence, overlaps: list[Overlap]) -> list[Check]:
+    everything = {result.step: result.work for result in results}
+    work = {step: everything[step] for step in options.profiled}
+    checks = verify(evidence, work, misuse=options.misuse is not None)
+    if options.misuse is None:
+        checks.append(verify_generation(evidence, work))
+        checks.append(verify_age(evidence, everything, OLDEST_SAMPLES[options.loop]))
+    if options.pipelined:
+        checks.append(verify_overlap(overlaps, options.profiled))
+    own = options.second_profiler_directory()
+    if own is not None:
+        checks.append(verify_second_profiler(own, options.steps))
+    return checks
