@@ -7,7 +7,7 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
-from benchmarks import calls, demo_steps, handover, locks, stages, startup, traces
+from benchmarks import calls, demo_steps, handover, locks, neighbours, requests, stages, startup, traces, waiting
 from benchmarks.measure import Plan
 from benchmarks.report import Figure, Skipped, document, machine, table
 
@@ -18,7 +18,10 @@ BENCHMARKS: dict[str, Callable[[Plan], Iterator[Figure | Skipped]]] = {
     "calls": calls.run,
     "locks": locks.run,
     "handover": handover.run,
+    "requests": requests.run,
+    "waiting": waiting.run,
     "stage": stages.run,
+    "neighbours": neighbours.run,
     "torch": traces.run,
     "demo": demo_steps.run,
     "startup": startup.run_startup,
@@ -30,7 +33,7 @@ QUICK = 0.15
 def main(arguments: list[str] | None = None) -> int:
     """Run the benchmarks; the exit status is 1 if one of them could not run, whatever the figures are."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__.partition(":")[0])
-    parser.add_argument("--quick", action="store_true", help=f"{QUICK:.0%} of the counts: for a look, not for a table")
+    parser.add_argument("--quick", action="store_true", help=f"{QUICK:.0%}% of the counts: for a look, not for a table")
     parser.add_argument("--scale", type=float, default=1.0, help="multiplies all counts")
     parser.add_argument("--seed", type=int, default=1, help="of orders, pauses and resamples")
     parser.add_argument("--json", metavar="FILE", help="write the figures there too")

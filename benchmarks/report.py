@@ -28,7 +28,8 @@ class Figure(NamedTuple):
         low, high: 95 % interval of the figure where it is a median of ratios or differences, else None.
         target: what it must reach, or None where it is shown for comparison alone.
         rule: ``"most"`` and ``"least"`` bound the figure; ``"same"`` wants an interval that holds 1 and is
-            at most twice the target wide.
+            at most twice the target wide; ``"not more"`` one that begins at most at 1 and ends at most the target
+            above it.
         count: how many values the figure rests on.
         detail: further words.
     """
@@ -51,6 +52,8 @@ class Figure(NamedTuple):
             return ""
         if self.rule == "same" and self.low is not None and self.high is not None:
             reached = self.low <= 1.0 <= self.high and (self.high - self.low) / 2 <= self.target
+        elif self.rule == "not more" and self.low is not None and self.high is not None:
+            reached = self.low <= 1.0 and self.high <= 1.0 + self.target
         else:
             reached = self.value >= self.target if self.rule == "least" else self.value <= self.target
         return "reached" if reached else "missed"
@@ -161,7 +164,7 @@ def table(lines: Iterable[Figure]) -> str:
     )
 
 
-_SIGNS = {"most": "<=", "least": ">=", "same": "1 +-"}
+_SIGNS = {"most": "<=", "least": ">=", "same": "1 +-", "not more": "<= 1 +"}
 
 
 def _short(value: float) -> str:

@@ -32,6 +32,20 @@ def test_one_command_prints_a_table_and_writes_json(tmp_path, capsys):
     assert figures["recorded stage, one device, p50"]["count"] > 0
 
 
+def test_what_several_processes_do_to_each_other_is_measured(capsys):
+    """Requests, waits in event loops, in a crowd and idle, and neighbours on other devices: each runs to its end."""
+    assert main(["--scale", "0.01", "--only", "requests", "waiting", "neighbours"]) == 0
+    printed = capsys.readouterr().out
+    for words in (
+        "to the other's entry, p50",
+        "asyncio: stage to window, p99",
+        "8 waiters",
+        "an idle waiter",
+        "/ none",
+    ):
+        assert words in printed
+
+
 @pytest.mark.parametrize("kind", calls.KINDS)
 @pytest.mark.parametrize("state", ["off", "recording"])
 def test_every_kind_of_call_is_measured_beside_the_closure(state, kind, monkeypatch):
@@ -74,6 +88,10 @@ def test_the_verdict_follows_the_rule_of_the_target():
     assert Figure("b", "w", 1.0, "x", 0.99, 1.01, 0.02, "same").verdict == "reached"
     assert Figure("b", "w", 1.0, "x", 0.95, 1.05, 0.02, "same").verdict == "missed"
     assert Figure("b", "w", 1.01, "x", 1.005, 1.015, 0.02, "same").verdict == "missed"
+    assert Figure("b", "w", 1.05, "x", 0.99, 1.09, 0.1, "not more").verdict == "reached"
+    assert Figure("b", "w", 0.8, "x", 0.7, 0.9, 0.1, "not more").verdict == "reached"
+    assert Figure("b", "w", 1.05, "x", 1.01, 1.09, 0.1, "not more").verdict == "missed"
+    assert Figure("b", "w", 1.05, "x", 0.99, 1.2, 0.1, "not more").verdict == "missed"
     assert Figure("b", "w", 1.0, "us").verdict == ""
     assert "<= 1 us" in table([Figure("b", "w", 0.5, "us", target=1.0)])
 
