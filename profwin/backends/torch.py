@@ -2,15 +2,15 @@
 
 What torch 2.13 does, measured on its CPU build, and what follows here:
 
-- A second start silently takes the first one's session over. So a profiler that is already on is looked for before ours
-  is
-  started; and since a foreign start puts ``True`` where we left ``1``, one that came later is seen before ours is
-  stopped.
+- A second start silently takes the first one's session over. So a profiler that is already on is looked for before
+  ours is started; and since a foreign start puts ``True`` where we left ``1``, one that came later is seen before ours
+  is stopped.
 - A second stop wipes what was recorded, and exporting the result ends the interpreter. So a recording is stopped once,
-  and not
-  exported when its start time reads 0.
+  and not exported when its start time reads 0.
 - By default a profiler sees its own thread and must be stopped there. With ``profile_all_threads`` it sees all threads
   and may be stopped from any, at no measurable cost, so that is always on where torch has it.
+- A range of ``record_function`` that begins in one recording and ends in a later one crashes the interpreter, so those
+  that are open are ended right before the stop: ``torch_ranges.py``.
 - An export to a full disk leaves Kineto's own temporary file and raises nothing; one that fails in the last kilobytes
   even leaves a file that looks finished. So the end is read before the file gets its name.
 - A forked child of a process that ever profiled aborts in torch's own clean-up when it ends through C's ``exit()``;
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from profwin.backends import Request
+    from profwin.backends.torch_ranges import OpenRanges
     from profwin.settings import Settings
 
 __all__ = ["BACKEND"]
@@ -58,6 +59,7 @@ class TorchRecording:
         self._request, self._options, self._compress = request, options, compress
         self._profile: Any = None
         self._lost: str | None = None
+        self._ranges: OpenRanges | None = None
 
     def __enter__(self) -> TorchRecording:
         import json
@@ -65,32 +67,53 @@ class TorchRecording:
         from torch.autograd import profiler as switchboard
         from torch.profiler import profile
 
+        from profwin.backends.torch_ranges import watch
+
         if (problem := _foreign()) is not None:
             raise BackendError("torch", "open", problem)
         self._profile = profile(**self._options, **_all_threads())
+        self._ranges = watch()
         try:
             self._profile.start()
             switchboard._is_profiler_enabled = _OURS  # type: ignore[assignment]  # a bool to all others: see above
             self._profile.add_metadata_json("profwin", json.dumps(self._request.metadata))
         except BaseException:
             # Ctrl-C may come at any point; an interpreter that ends with a profiler on crashes.
-            if switchboard._is_profiler_enabled:
-                self._profile.stop()
+            try:
+                if switchboard._is_profiler_enabled:
+                    self._stop()
+            finally:
+                self._unwatch()
             raise
         return self
 
     def __exit__(self, *exception: object) -> None:
         from torch.autograd import profiler as switchboard
 
-        state = switchboard._is_profiler_enabled
-        if state is not _OURS:
-            self._lost = "another profiler in this process took the recording over" + (
-                " and is still on" if state else ""
-            )
-            return
-        self._profile.stop()
+        try:
+            state = switchboard._is_profiler_enabled
+            if state is not _OURS:
+                self._lost = "another profiler in this process took the recording over" + (
+                    " and is still on" if state else ""
+                )
+                return
+            self._stop()
+        finally:
+            self._unwatch()
         if self._profile.profiler.kineto_results.trace_start_ns() == 0:
             self._lost = "the profiler returned nothing"
+
+    def _stop(self) -> None:
+        try:
+            if self._ranges is not None:
+                self._ranges.end_all()
+        finally:
+            self._profile.stop()
+
+    def _unwatch(self) -> None:
+        if self._ranges is not None:
+            self._ranges.close()
+            self._ranges = None
 
     def span(self, name: str) -> AbstractContextManager[object]:
         """Return a ``record_function`` range."""
