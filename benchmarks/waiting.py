@@ -26,6 +26,7 @@ TICK = 0.001
 LOOPS = ("asyncio", "uvloop")
 ORDERS = (("window", "stage"), ("stage", "window"))
 CROWD, CROWD_HOLD, CROWD_SECONDS = 8, 0.001, 3.0
+CROWD_REST = 0.5
 IDLE_SECONDS = 5.0
 
 
@@ -128,7 +129,9 @@ def crowd(seconds: float) -> dict[str, Any]:
                 partner.read()
             for partner in partners:
                 partner.tell()
+            time.sleep(seconds + CROWD_REST)
             for partner in partners:
+                partner.tell()
                 turns.append(partner.read())
                 waits.extend(partner.read() / 1e6 for _ in range(turns[-1]))
         finally:
@@ -208,6 +211,7 @@ def jostle(number: int, seconds: float) -> None:
         with profwin.rollout_window(step, name=f"window{number}"):
             waits.append(monotonic_ns() - asked)
             time.sleep(CROWD_HOLD)
+    told()  # not before all are done: saying it, and ending, would keep the others from a core
     for value in (len(waits), *waits):
         say(value)
 

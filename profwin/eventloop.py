@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = ["beside", "in_thread", "until"]
 
-_LONGEST = 0.1
+_LONGEST = 0.2
 
 
 async def until(wait: Turn | LockWait) -> None:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = ["GUARD", "begin_span", "call_site", "enter", "enter_async", "leave", "leave_async", "resume"]
 
-_TURN = 0.1
+_TURN = 0.2
 _PACKAGE = __name__.partition(".")[0] + "."
 _PASSED = (_PACKAGE, "contextlib", "asyncio.", "functools")
 

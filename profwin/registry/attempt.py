@@ -26,8 +26,9 @@ _SPURIOUS_PAUSE = 3e-5
 _SLEPT = 1e-4
 _SPURIOUS = 3  # immediate wake-ups in a row that found the device held, before each costs a pause
 _SPURIOUS_LIMIT = 64  # and before the FIFO is opened anew, which waits for the next holder's end of it
-# Seconds waited, and seconds between tries without a wake-up until then.
-_BACKSTOP = ((0.25, 0.010), (1.0, 0.050), (float("inf"), 0.100))
+# Seconds between tries without a wake-up. Many waiters on one device miss wake-ups, since the next holder may be there
+# before they look, so they look often; behind one holder that stays there is nothing to miss.
+_LOOK, _LONGEST_LOOK, _CALMEST = 0.010, 0.200, 5
 
 
 class Attempt:
@@ -48,6 +49,7 @@ class Attempt:
 
     __slots__ = (
         "_blocked",
+        "_calm",
         "_closed",
         "_files",
         "_further",
@@ -72,7 +74,7 @@ class Attempt:
         self._further, self._files, self._what = further, files, what
         self._wait_for, self._owner = wait_for, owner
         self._closed = self._watched = False
-        self._spurious = 0
+        self._spurious = self._calm = 0
         self._blocked: LockFile | None = None
         self._started = self._unsettled = 0.0
         self.busy: Busy | None = None
@@ -145,8 +147,7 @@ class Attempt:
             return 0.0, None
         if self._unsettled and now - self._unsettled < _SETTLE:
             return min(seconds, _SHORT), None
-        waited = now - self._started
-        limit = min(seconds, next(pause for end, pause in _BACKSTOP if waited < end))
+        limit = min(seconds, _LOOK * 2**self._calm, _LONGEST_LOOK)
         if blocked.mark is not None:
             return limit, None  # an engine's death or confirmed stop closes no FIFO
         self._watched = True
@@ -197,6 +198,8 @@ class Attempt:
             self._unsettled = self._unsettled or now
             if now - self._unsettled < _SETTLE:
                 return False
+        before = self.busy.holder if self.busy is not None else None
+        self._calm = min(self._calm + 1, _CALMEST) if holder == before else 0
         self.busy = Busy(
             blocked.key, holder, "unknown" if holder is None else "busy", now - self._started, blocked.mark
         )

@@ -53,7 +53,8 @@ def test_the_loop_turns_while_it_waits(output, loop, kind):
 @LOOPS
 def test_a_hang_up_ends_the_wait(output, loop, monkeypatch):
     """The holder's end wakes the loop through the FIFO that it watches, not only the backstop that looks again."""
-    monkeypatch.setattr("profwin.registry.attempt._BACKSTOP", ((float("inf"), 60.0),))
+    monkeypatch.setattr("profwin.registry.attempt._LOOK", 60.0)
+    monkeypatch.setattr("profwin.registry.attempt._LONGEST_LOOK", 60.0)
     monkeypatch.setattr("profwin.eventloop._LONGEST", 60.0)
     configure(output)
 
