@@ -1,7 +1,7 @@
 """The command ``profwin``: one module a subcommand, imported when it is chosen.
 
-Exit codes: 0 ok; 1 what was to be verified did not hold, or profwin raised an error; 2 wrong usage; 130 ended
-by Ctrl-C.
+Exit codes: 0 ok; 1 what was to be verified did not hold, or profwin raised an error; 2 wrong usage, or
+what was named could not be read; 130 ended by Ctrl-C.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    from profwin.cli import demo, locks
+    from profwin.cli import check, demo, locks, report, timeline
 
     parser = argparse.ArgumentParser(
         prog="profwin",
@@ -50,6 +50,6 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"%(prog)s {profwin.__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for module in (demo, locks):
+    for module in (check, demo, locks, report, timeline):
         module.add_parser(commands)
     return parser

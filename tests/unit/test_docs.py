@@ -205,7 +205,9 @@ def test_api_page_lists_every_name():
         assert signatures[name] == [each for each in expected if each != "self"], name
 
 
-@pytest.mark.parametrize("command", ["profwin", "profwin demo", "profwin locks"])
+@pytest.mark.parametrize(
+    "command", ["profwin", "profwin check", "profwin demo", "profwin locks", "profwin report", "profwin timeline"]
+)
 def test_command_line_page_shows_the_help(command, shell):
     """The page on the command line has every word of each command's help, in order."""
     printed = shell("bash", "-c", f"{command} --help").split()

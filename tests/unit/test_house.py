@@ -74,6 +74,13 @@ def test_leaves_import_nothing_else():
         assert imported <= {"errors", "numberset", "selection"}, name
 
 
+def test_evidence_reads_files_only():
+    """What judges a run needs nothing of what made it but the journal's schema and the selections."""
+    allowed = {"evidence", "journal", "errors", "selection", "numberset"}
+    for path in _modules("profwin/evidence"):
+        assert {_room(module) for module in _imports(path)} <= allowed, path
+
+
 def test_rooms_do_not_know_the_house():
     """Backends, engines and the registry import neither windows nor stages nor what owns collections."""
     wrong = {

@@ -1,0 +1,104 @@
+"""Incidents: what processes of a run noted beside their windows, stages and collections.
+
+Times are as in `profwin.evidence.run`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from profwin.evidence.run import Collection, Interval, Process
+
+__all__ = ["Ask", "Asked", "Lost", "Mark", "Note", "Overlap", "Pause", "StepChange"]
+
+
+@dataclass(slots=True, eq=False)
+class StepChange:
+    """A process learnt or published the step of one side, ``"rollout"`` or ``"training"``."""
+
+    process: Process
+    at: int
+    side: str
+    step: int
+    selected: bool
+    version: int | None
+    generated_with: tuple[int, ...]
+
+
+@dataclass(slots=True, eq=False)
+class Ask:
+    """An interval that waits asked the holder of a device to let go; ``answer`` is ``"sent"`` or ``"refused"``."""
+
+    process: Process
+    at: int
+    device: str
+    holder: str | None
+    answer: str
+    interval: Interval | None = None
+
+
+@dataclass(slots=True, eq=False)
+class Asked:
+    """Another process asked for a device of a collection; ``asker`` is its pid."""
+
+    process: Process
+    at: int
+    collection: Collection | None
+    asker: int
+    purpose: str | None
+    name: str | None
+    step: int | None
+
+
+@dataclass(slots=True, eq=False)
+class Mark:
+    """A mark on devices where an engine is to record; ``confirmed`` is None if its stop never was."""
+
+    process: Process
+    at: int
+    devices: tuple[str, ...]
+    processes: tuple[int, ...]
+    confirmed: int | None = None
+
+
+@dataclass(slots=True, eq=False)
+class Overlap:
+    """A stage that began inside an open window of its device."""
+
+    process: Process
+    at: int
+    stage: str
+    stage_site: str | None
+    window: str
+    window_site: str | None
+
+
+@dataclass(slots=True, eq=False)
+class Lost:
+    """A lock file that was deleted or replaced while it was held."""
+
+    process: Process
+    at: int
+    device: str
+    collection: Collection | None
+
+
+@dataclass(slots=True, eq=False)
+class Pause:
+    """A ``paused()`` block; ``end`` is None if the journal does not have it."""
+
+    process: Process
+    start: int
+    end: int | None = None
+
+
+@dataclass(slots=True, eq=False)
+class Note:
+    """A finding that a process wrote into its journal."""
+
+    process: Process
+    at: int
+    code: str
+    detail: str
