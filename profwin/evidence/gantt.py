@@ -42,6 +42,7 @@ def figure(step: StepPhases, identifier: str) -> str:
 def _rows(step: StepPhases, identifier: str) -> str:
     hosts = len({device.lane.host for device in step.devices}) > 1
     y, host = 28, None
+    labels = [device.lane.label for device in step.devices]
     parts: list[str] = []
     for device in step.devices:
         if hosts and device.lane.host != host:
@@ -49,7 +50,10 @@ def _rows(step: StepPhases, identifier: str) -> str:
             y += 4 if parts else 0
             parts.append(f'<text x="0" y="{y + 10}">{text(host, 24)}</text>')
             y += 18
-        parts.append(f'<text class="name" x="0" y="{y + 13}">{text(device.lane.label, 20)}</text>')
+        label = device.lane.label
+        if labels.count(label) > 1:  # one rank on several devices: then the device's own name tells them apart
+            label = f"{label}, {device.lane.key.removeprefix('pretend-')[:11]}"
+        parts.append(f'<text class="name" x="0" y="{y + 13}">{text(label, 20)}</text>')
         parts += [_piece(step, piece, y) for piece in device.pieces]
         y += PITCH
     head = opening(step, identifier, y, f"Step {step.step}: what each device did, over time in seconds")
