@@ -141,6 +141,8 @@ def test_bytes_that_are_no_utf8_are_told_wherever_they_are() -> None:
         (f"{HEAD}{GOOD}]}}{HEAD}{GOOD}]}}", {"interleaved"}),
         (f"{HEAD}{GOOD}, {GOOD[:30]}{HEAD}{GOOD}, {GOOD}]}}", {"malformed", "interleaved"}),
         (f"{HEAD}{GOOD}, {GOOD[:30]}0, {OTHER}, {OTHER}, {GOOD}]}}", {"malformed", "interleaved"}),
+        (f"{HEAD}{GOOD}, {GOOD[:30]}0, {OTHER}, {OTHER}]}}", {"malformed", "interleaved"}),
+        (f"{HEAD}{GOOD}, {GOOD[:30]}0, {GOOD}, {GOOD}]}}", {"malformed"}),
         (f"{HEAD}{GOOD}]", {"truncated"}),
         (f"{HEAD}{GOOD}]}}\n \n", set()),
         ("\ufeff" + f"{HEAD}{GOOD}]}}", set()),

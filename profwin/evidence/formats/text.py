@@ -198,15 +198,20 @@ def _header(source: _Input) -> bool:
 
 
 def _salvage(engine: zlib._Decompress, data: bytes) -> Iterator[bytes]:
-    """Yield what can be inflated before the damage, which a whole call would lose."""
-    step = 64
-    for start in range(0, len(data), step):
-        try:
-            piece = engine.decompress(data[start : start + step])
-        except zlib.error:
-            return
-        if piece:
-            yield piece
+    """Yield what can be inflated before the damage, which a whole call would lose: byte by byte, up to the bad one."""
+    parts, size = list[bytes](), 0
+    try:
+        for byte in data:
+            piece = engine.decompress(bytes((byte,)))
+            parts.append(piece)
+            size += len(piece)
+            if size >= PIECE:
+                yield b"".join(parts)
+                parts, size = [], 0
+    except zlib.error:
+        pass
+    if size:
+        yield b"".join(parts)
 
 
 def head(path: str | Path, limit: int = 1 << 16) -> bytes:
