@@ -7,7 +7,19 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
-from benchmarks import calls, demo_steps, handover, locks, neighbours, requests, stages, startup, traces, waiting
+from benchmarks import (
+    calls,
+    demo_steps,
+    evidence,
+    handover,
+    locks,
+    neighbours,
+    requests,
+    stages,
+    startup,
+    traces,
+    waiting,
+)
 from benchmarks.measure import Plan
 from benchmarks.report import Figure, Skipped, document, machine, table
 
@@ -26,6 +38,10 @@ BENCHMARKS: dict[str, Callable[[Plan], Iterator[Figure | Skipped]]] = {
     "demo": demo_steps.run,
     "startup": startup.run_startup,
     "memory": startup.run_memory,
+    "check": evidence.run_check,
+    "files": evidence.run_files,
+    "timeline": evidence.run_timeline,
+    "run": evidence.run_runs,
 }
 QUICK = 0.15
 
