@@ -115,27 +115,16 @@ def _write(output: str, content: bytes, *, force: bool) -> None:
     Raises:
         OSError: it cannot be written, or is there and must not be replaced.
     """
-    folder, name = os.path.split(output)
-    temporary = os.path.join(folder, f".{name}.{os.getpid()}.tmp")
-    made = []
+    from profwin.evidence.target import Target
+
     try:
-        with open(temporary, "xb") as file:
-            made.append(temporary)
-            file.write(content)
-        if force:
-            _refuse(output, force=True)
-        else:
-            # Takes the name, if nobody has it; a link would do it at once, but not on every file system.
-            os.close(os.open(output, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666))
-            made.append(output)
-        os.replace(temporary, output)
+        with Target(output, force=force, packed=False) as target:
+            target.write(content)
+            _refuse(output, force=force)  # a link that has come meanwhile is not replaced either
+            target.finish()
     except OSError as error:
         # Not by the name of the temporary file.
         raise OSError(error.errno, error.strerror, output) from error
-    finally:
-        if os.path.lexists(temporary):
-            for path in made:
-                os.unlink(path)
 
 
 def _progress() -> Callable[[int, int], None]:

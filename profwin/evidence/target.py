@@ -26,20 +26,22 @@ class Target:
     Use it as a context manager; what is written inside is there after `finish`.
 
     Args:
-        path: of the file. With a name in ``.gz`` it is compressed.
+        path: of the file.
         force: whether a file that is there is replaced.
+        packed: whether it is compressed; default: where its name ends in ``.gz``.
 
     Raises:
         FileExistsError: it is there and not to be replaced, or is no file.
         OSError: the directory cannot be written to.
     """
 
-    def __init__(self, path: str, *, force: bool) -> None:
+    def __init__(self, path: str, *, force: bool, packed: bool | None = None) -> None:
         self._path, self._force = path, force
         self._refuse()
         directory, name = os.path.split(os.path.abspath(path))
         self.directory = directory
-        self._packer = zlib.compressobj(_LEVEL, zlib.DEFLATED, 31) if name.endswith(".gz") else None
+        packed = name.endswith(".gz") if packed is None else packed
+        self._packer = zlib.compressobj(_LEVEL, zlib.DEFLATED, 31) if packed else None
         descriptor, self._temporary = tempfile.mkstemp(_TEMPORARY[1], f"{_TEMPORARY[0]}{name[:100]}.", directory)
         self._raw = io.FileIO(descriptor, "wb")
         self._file = io.BufferedWriter(self._raw, 1 << 18)

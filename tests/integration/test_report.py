@@ -133,8 +133,15 @@ def test_damaged_journals_give_a_report_and_findings(tmp_path):
     Page((tmp_path / "report.html").read_text())
 
 
-@pytest.mark.parametrize("place", ["profwin.evidence.phases.make_lanes", "os.replace"])
-@pytest.mark.parametrize("force", [[], ["--force"]])
+@pytest.mark.parametrize(
+    ("place", "force"),
+    [
+        ("profwin.evidence.phases.make_lanes", []),
+        ("profwin.evidence.phases.make_lanes", ["--force"]),
+        ("os.link", []),
+        ("os.replace", ["--force"]),
+    ],
+)
 def test_ctrl_c_leaves_nothing_behind(tmp_path, monkeypatch, capsys, place, force):
     """Interrupted while it measures or while it writes: exit status 130 and no file."""
     write_run(tmp_path / "run", 1, (2,))
