@@ -17,7 +17,7 @@ from profwin.evidence.reading import FORMATS, read_directory
 from profwin.evidence.result import Result, in_order, summarise
 from profwin.evidence.roster import roster
 from profwin.evidence.run import Run, load
-from profwin.evidence.runs import find_runs
+from profwin.evidence.runs import find_runs, prefix_of
 from profwin.evidence.unmixed import unmixed
 from profwin.evidence.wholeness import check_traces, unnamed
 
@@ -118,8 +118,7 @@ def _silent(done: int, total: int) -> None:
 
 def _load(root: str, path: str) -> Run:
     """Load a run; one that breaks this off is empty, but for the finding that says so."""
-    relative = os.path.relpath(path, root)
-    prefix = "" if relative == os.curdir else relative
+    prefix = prefix_of(root, path)
     try:
         return load(path, prefix=prefix)
     except Exception as error:  # noqa: BLE001  # as in `_guarded`

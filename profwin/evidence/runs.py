@@ -6,7 +6,7 @@ import os
 
 from profwin.evidence.records import open_regular
 
-__all__ = ["find_runs", "is_run"]
+__all__ = ["find_runs", "is_run", "prefix_of"]
 
 DEEPEST = 8
 MOST_DIRECTORIES = 200_000
@@ -26,6 +26,12 @@ def is_run(directory: str) -> bool:
     except OSError:
         return False
     return b'"run"' in head and b'"attempts"' in head
+
+
+def prefix_of(directory: str, path: str) -> str:
+    """Return where a run's directory lies below another one; empty where it is that one."""
+    relative = os.path.relpath(path, directory)
+    return "" if relative == os.curdir else relative
 
 
 def find_runs(directory: str) -> list[str]:

@@ -14,7 +14,7 @@ from profwin.evidence.model import Clock
 from profwin.evidence.perfetto import ProtobufWriter
 from profwin.evidence.rows import APART, device_rows, draw, process_name, process_rows
 from profwin.evidence.run import load
-from profwin.evidence.runs import find_runs
+from profwin.evidence.runs import find_runs, prefix_of
 from profwin.evidence.target import Target
 from profwin.evidence.traces import Drawing, Group
 from profwin.evidence.walk import walk
@@ -96,7 +96,7 @@ def draw_timeline(
     with os.scandir(directory):
         pass
     inputs = [found for found in walk(directory) if found.format or found.findings] if traces else []
-    runs = [load(path, prefix=_prefix(directory, path), look=False) for path in find_runs(directory)]
+    runs = [load(path, prefix=prefix_of(directory, path), look=False) for path in find_runs(directory)]
     with Target(output, force=force) as target:
         painter = _Painter(runs, target, FORMATS[kind], step, progress)
         painter.draw_journals()
@@ -107,11 +107,6 @@ def draw_timeline(
         target.finish()
         timeline.size = target.size
     return timeline
-
-
-def _prefix(directory: str, path: str) -> str:
-    relative = os.path.relpath(path, directory)
-    return "" if relative == os.curdir else relative
 
 
 def _nothing(timeline: Timeline, step: int | None) -> str:
