@@ -7,7 +7,7 @@ from collections import deque
 from profwin.errors import ProfwinError, SettingError
 from profwin.gate import Gate
 from profwin.loop import LoopMachine, parts_of
-from profwin.performer import Performer
+from profwin.performer import Performer, SyncBegins, SyncEnds
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ class Loop:
         of_parts = dict(zip(known, places, strict=True))
         given = [part for part, place in of_parts.items() if place[:2] != (None, None)]
         self._machine = LoopMachine(mode, given or (known if perform is not None else known[:1]))
-        self._performer = Performer(of_parts, perform)
+        self._performer = Performer({part: of_parts[part] for part in self._machine.parts}, perform)
         self._gate = Gate()
         self._pending: deque[Task] = deque()
         self._version: int | None = None
@@ -132,6 +132,8 @@ class Loop:
 
     def weights_about_to_sync(self, version: int) -> None:
         """Say that weights of a version are about to reach the engines. In "fully_async" all windows and the step end.
+
+        From here to `weights_synced` the journal has a weight sync.
 
         Args:
             version: of the new weights; where it is lower than the one in use this event is late and means nothing.
@@ -242,12 +244,19 @@ class Loop:
 
     def _feed(self, event: str, number: int | None, weight_version: int | None) -> list[Task]:
         machine = self._machine
+        syncing = machine.syncing
         actions = machine.feed(event, number)
         if event == "weights_synced":
             self._version = machine.version
         elif event == "step_begins" and machine.step == number:  # else it was late
             self._version = machine.version if weight_version is None else weight_version
         tasks: list[Task] = [(action, self._version) for action in actions]
+        if syncing != machine.syncing:
+            if syncing is not None:
+                arrived = event in ("weights_synced", "step_begins") and machine.version == syncing
+                tasks.insert(0, (SyncEnds(None if arrived else event), None))
+            if machine.syncing is not None:
+                tasks.append((SyncBegins(machine.syncing), None))
         if event in ("loop_fails", "loop_ends"):  # whatever an interrupted closing left behind
             tasks += self._performer.leftovers
         return tasks

@@ -65,8 +65,9 @@ FIELDS: dict[str, tuple[str, ...]] = {
     "join": ("id", "collection"),
     # The interval `id` runs unrecorded.
     "skip": ("id", "reason", "device", "holder", "waited", "detail"),
-    # A finished trace, its path relative to the run's directory; or why there is none.
-    "export": ("collection", "backend", "path", "bytes", "seconds", "error"),
+    # A finished trace, its path relative to the run's directory; or why there is none. `group_timeout` is after how many
+    # seconds collectives of the default process group give up: other ranks may wait in one meanwhile.
+    "export": ("collection", "backend", "path", "bytes", "seconds", "error", "group_timeout"),
     # A stage began inside an open window of its device: the window was closed there.
     "overlap": ("id", "stage", "stage_site", "window", "window_site"),
     # The interval `id` waits for a device and asks its holder, another process of the run, to let go of it: the answer
@@ -80,6 +81,10 @@ FIELDS: dict[str, tuple[str, ...]] = {
     # A device's lock file was deleted or replaced while this process held it: exclusion cannot be proved for that
     # interval.
     "lost": ("device", "collection"),
+    # New weights are on their way to the engines: right before the body of a weight sync, and right after it. `status`
+    # is "error" where they did not arrive, or are not known to have.
+    "sync": ("id", "version", "name", "side", "devices"),
+    "synced": ("id", "status", "error"),
     # `paused()` began and ended in this process.
     "paused": (),
     "resumed": (),

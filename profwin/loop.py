@@ -162,6 +162,7 @@ class LoopMachine:
     Attributes:
         step: the step under way, or None.
         version: the weight version in use, as far as the events tell, or None.
+        syncing: the version that is on its way to the engines, or None.
         generating: the parts that generate, as far as the events tell, whether or not a step is under way.
         validating: whether a validation runs.
         windows: for each part whose window is open, its step.
@@ -178,6 +179,7 @@ class LoopMachine:
             raise ValueError(f"parts={parts!r} is not allowed: {mode} has {', '.join(known)}")
         self.step: int | None = None
         self.version: int | None = None
+        self.syncing: int | None = None
         self.generating: frozenset[str] = frozenset()
         self.validating = False
         self.windows: dict[str, int] = {}
@@ -218,8 +220,12 @@ class LoopMachine:
             self._newest = self._newest if meaning == "step_ends" else 0
         elif meaning in ("validation_begins", "validation_ends"):
             validating = meaning == "validation_begins"
-        if event == "weights_synced" or (preset.by_version and event == "step_begins"):
-            self.version = following - 1 if following else None
+        if event == "weights_about_to_sync":
+            self.syncing = value
+        elif event == "weights_synced" or (preset.by_version and event == "step_begins"):
+            self.version, self.syncing = following - 1 if following else None, None
+        elif event in ("loop_fails", "loop_ends"):
+            self.syncing = None
         generating = frozenset(part for part in self.parts if preset.parts[part].get(meaning, part in self.generating))
         return self._move(step, generating, validating, "end" if event == preset.last else REASONS.get(event, "end"))
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 from profwin.loop import BeginStep, CloseWindow, EndStep, OpenWindow, Pause
+from profwin.switch import SWITCH
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -13,11 +15,30 @@ if TYPE_CHECKING:
     from typing import Any, TypeAlias
 
     from profwin.loop import Action
+    from profwin.transfer import Transfer
 
-    Task: TypeAlias = tuple[Action | str, int | None]  # an action, or what to release; the weight version in use
     Place: TypeAlias = tuple[object | None, Sequence[str] | None, str]  # engine, devices, name of the windows
 
-__all__ = ["Performer"]
+__all__ = ["Performer", "SyncBegins", "SyncEnds"]
+
+
+@dataclass(frozen=True)
+class SyncBegins:
+    """New weights are on their way to the engines."""
+
+    version: int
+
+
+@dataclass(frozen=True)
+class SyncEnds:
+    """They have arrived; or an event says that they did not, or leaves it open."""
+
+    failure: str | None
+
+
+if TYPE_CHECKING:
+    # An action, what a weight sync does, or what to release; the weight version in use.
+    Task: TypeAlias = tuple[Action | SyncBegins | SyncEnds | str, int | None]
 
 
 class Performer:
@@ -36,7 +57,8 @@ class Performer:
     def __init__(self, places: Mapping[str, Place], perform: Callable[[Action], object] | None) -> None:
         self._places, self._perform = places, perform
         self._held: dict[str, Any] = {}
-        self.leftovers: list[Task] = [(what, None) for what in (*places, "step", "pause")]
+        self._transfer: Transfer | None = None
+        self.leftovers: list[Task] = [(what, None) for what in (*places, "step", "pause", "recording")]
 
     def attempt(self, task: Task) -> BaseException | None:
         """Do a task; return what it raised, since the others must be done first, even on a Ctrl-C."""
@@ -44,6 +66,8 @@ class Performer:
         try:
             if isinstance(what, str):
                 self._release(what)
+            elif isinstance(what, (SyncBegins, SyncEnds)):
+                self._sync(what)
             elif self._perform is not None:
                 self._perform(what)
             elif isinstance(what, OpenWindow):
@@ -59,7 +83,9 @@ class Performer:
         """Like :meth:`attempt`, without blocking the event loop while an engine starts or stops."""
         what, version = task
         try:
-            if self._perform is not None and not isinstance(what, str):
+            if isinstance(what, (SyncBegins, SyncEnds)):
+                self._sync(what)
+            elif self._perform is not None and not isinstance(what, str):
                 outcome: Any = self._perform(what)
                 if hasattr(outcome, "__await__"):
                     await outcome
@@ -82,6 +108,20 @@ class Performer:
         self._held[action.part] = window
         return window
 
+    def _sync(self, what: SyncBegins | SyncEnds) -> None:
+        """Write it to the journal; unless what is done with the actions is not profwin's."""
+        from profwin.configuration import current
+        from profwin.transfer import begin_transfer
+
+        transfer, self._transfer = self._transfer, None
+        if transfer is not None:
+            transfer.end(what.failure if isinstance(what, SyncEnds) else "weights_about_to_sync")
+        session = current() if SWITCH.on and self._perform is None else None
+        if isinstance(what, SyncBegins) and session is not None:
+            places = list(self._places.values())
+            sides = [(engine, devices) for engine, devices, _ in places]
+            self._transfer = begin_transfer(session, what.version, places[0][2], "rollout", sides)
+
     def _act(self, action: Action, version: int | None) -> None:
         if isinstance(action, CloseWindow):
             self._release(action.part)
@@ -102,14 +142,26 @@ class Performer:
         self._held[what] = _Block(block)
 
     def _release(self, what: str) -> None:
+        if what == "recording":
+            self._end_recording()
         with self._releasing(what) as held:
             if held is not None:
                 held.close()
 
     async def _release_async(self, what: str) -> None:
+        if what == "recording":
+            self._end_recording()
         with self._releasing(what) as held:
             if held is not None:
                 await held.aclose()
+
+    def _end_recording(self) -> None:
+        """End what was to go on into the next step: that does not come."""
+        from profwin.configuration import current
+
+        session = current() if SWITCH.on and self._perform is None else None
+        if session is not None:
+            session.position.end_recording()
 
     @contextmanager
     def _releasing(self, what: str) -> Iterator[Any]:

@@ -89,6 +89,11 @@ class Position:
         ranks, rank = self._session.settings.ranks, self._session.settings.rank
         return ranks is None or rank is None or rank in ranks
 
+    def beside_selected(self, version: int) -> bool:
+        """Say whether a weight sync lies beside a step that is recorded here: its last one, or the version's first."""
+        before = self._said.get("rollout") or self._said.get("training")
+        return self.rank_selected() and (before or self.selected(version + 1))
+
     def training_side(self) -> tuple[int, bool]:
         """Return the step that a stage of this process belongs to now, and whether it is selected."""
         if self._training is not None:
@@ -153,6 +158,11 @@ class Position:
         self.refresh()
         if self._session.settings.steps is not None and self._session.settings.steps.last == step:
             self._session.finish()
+
+    def end_recording(self) -> None:
+        """End what goes on into the step after the one that is over, because no step follows."""
+        if self._training is None:
+            self._session.owner.end_step(None, "step")
 
     def _trained(self) -> Trained | None:
         return None if self._training is None else (self._training, self._version)

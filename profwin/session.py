@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from profwin.registry.holder import Holder, ProcessIdentity
     from profwin.registry.lock import Attempt, Held, Registry
     from profwin.settings import Settings
-    from profwin.window import Window
+    from profwin.sync import Boundary
 
 __all__ = ["Session"]
 
@@ -34,7 +34,7 @@ class Session:
         environment: variables that say which run this process belongs to.
 
     Attributes:
-        versions: the windows that ``weight_sync`` opened, by name.
+        syncs: what ``weight_sync`` keeps, by name and by whether there are windows.
     """
 
     def __init__(self, settings: Settings, environment: Mapping[str, str]) -> None:
@@ -60,7 +60,7 @@ class Session:
         self._said: set[str] = set()
         self._inherited: list[Any] = []
         self._listener: Listener | None = None
-        self.versions: dict[str, Window] = {}
+        self.syncs: dict[tuple[str, bool], Boundary] = {}
         self._exit_hooked = False
         self.owner = Owner(self)
         self.entrance, self.budget = Entrance(self), WaitBudget(self)
@@ -218,8 +218,9 @@ class Session:
     def close(self, reason: str) -> None:
         """End the session: close what is open, write what the run needs at its end. Never raises but under Ctrl-C."""
         self.owner.end(reason)
-        for window in list(self.versions.values()):
-            window.close()  # its recording has ended; this says that it has
+        for boundary in list(self.syncs.values()):
+            if boundary.window is not None:
+                boundary.window.close()  # its recording has ended; this says that it has
         if self._listener is not None:
             self._listener.close()
         while self._inherited:
@@ -254,7 +255,7 @@ class Session:
         self.owner.pauses.depth = depth  # the child is inside the same blocks
         self.journal.close()
         self._exit_hooked = False
-        self._listener, self.versions = None, {}
+        self._listener, self.syncs = None, {}
         self.run.here()
         self.run.root = False
         self.journal = Journal(self.run.journal_path(), self.run.header(self.settings, SCHEMA, self._world))

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from contextlib import contextmanager
-from weakref import WeakKeyDictionary
 
 from profwin.configuration import current
 from profwin.errors import SettingError, StateError
 from profwin.gate import Gate
 from profwin.step import checked_step, training_step
 from profwin.switch import SWITCH, compiling
+from profwin.transfer import begin_transfer
 from profwin.window import rollout_window
 from profwin.wrap import wrap
 
@@ -22,26 +21,29 @@ if TYPE_CHECKING:
 
     from profwin.session import Session
     from profwin.step import TrainingStep
+    from profwin.transfer import Transfer
     from profwin.window import Window
 
     Target = TypeVar("Target", bound=Callable[..., Any])
 
-__all__ = ["WeightSync", "weight_sync"]
+__all__ = ["Boundary", "WeightSync", "weight_sync"]
 
 
-class _Boundary:
+class Boundary:
     """What a session keeps between the syncs of one name.
 
     Attributes:
         gate: held while something is closed or opened, never during a body.
         training: what says which step is trained, where this process only trains.
+        window: that which the last sync opened, until it is closed.
     """
 
-    __slots__ = ("_inside", "_mutex", "_version", "gate", "training")
+    __slots__ = ("_inside", "_mutex", "_version", "gate", "training", "window")
 
     def __init__(self) -> None:
         self.gate = Gate()
         self.training: TrainingStep | None = None
+        self.window: Window | None = None
         self._mutex = threading.Lock()
         self._inside = 0
         self._version: int | None = None
@@ -68,16 +70,16 @@ class _Boundary:
             version, self._version = self._version, None
             return version
 
-
-_boundaries: WeakKeyDictionary[Session, dict[tuple[str, bool], _Boundary]] = WeakKeyDictionary()
-# Their gates may be held by threads that a forked child does not have.
-os.register_at_fork(after_in_child=_boundaries.clear)
+    def forget(self, window: Window | None) -> None:
+        """Take note that a window is closed; another one may have been opened meanwhile."""
+        if self.window is window:
+            self.window = None
 
 
 class WeightSync:
     """What :func:`weight_sync` returns: a context manager, sync and async, and a decorator."""
 
-    __slots__ = ("_devices", "_engine", "_entered", "_name", "_version", "_window")
+    __slots__ = ("_devices", "_engine", "_entered", "_name", "_transfer", "_version", "_window")
 
     def __init__(
         self,
@@ -88,7 +90,8 @@ class WeightSync:
         window: bool,
     ) -> None:
         self._version, self._engine, self._devices, self._name, self._window = version, engine, devices, name, window
-        self._entered: tuple[Session, _Boundary] | None = None
+        self._entered: tuple[Session, Boundary] | None = None
+        self._transfer: Transfer | None = None
 
     def __reduce__(self) -> tuple[object, ...]:
         return WeightSync, (self._version, *self._rest())
@@ -97,7 +100,7 @@ class WeightSync:
         if SWITCH.on and not compiling():
             with self._entering() as entered:
                 if entered is not None:
-                    with entered[1].gate.lock, self._closing(*entered) as window:
+                    with entered[1].gate.lock, self._closing(entered[1]) as window:
                         if window is not None:
                             window.close()
         return self
@@ -107,7 +110,7 @@ class WeightSync:
             entered = self._leave(error)
             if entered is not None:
                 with entered[1].gate.lock:
-                    window = self._next(*entered)
+                    window = self._next(entered[1])
                     if window is not None:
                         window.open()
 
@@ -116,7 +119,7 @@ class WeightSync:
             with self._entering() as entered:
                 if entered is not None:
                     async with entered[1].gate:
-                        with self._closing(*entered) as window:
+                        with self._closing(entered[1]) as window:
                             if window is not None:
                                 await window.aclose()
         return self
@@ -126,10 +129,10 @@ class WeightSync:
             entered = self._leave(error)
             if entered is not None:
                 async with entered[1].gate:
-                    window = self._next(*entered)
+                    window = self._next(entered[1])
                     if window is not None:
                         await window.aopen()
-                        if entered[0].versions.get(self._name) is not window:
+                        if entered[1].window is not window:
                             # A plain sync in this thread came in between; it could not wait for this one.
                             await window.aclose()
 
@@ -149,7 +152,7 @@ class WeightSync:
         return self._engine, self._devices, self._name, self._window
 
     @contextmanager
-    def _entering(self) -> Iterator[tuple[Session, _Boundary] | None]:
+    def _entering(self) -> Iterator[tuple[Session, Boundary] | None]:
         if self._entered is not None:
             raise StateError(f"weight sync of version {self._version} is already entered", "call weight_sync() anew")
         if callable(self._version):
@@ -158,46 +161,48 @@ class WeightSync:
         if session is None:
             yield None
             return
-        boundary = _boundaries.setdefault(session, {}).setdefault((self._name, self._window), _Boundary())
+        boundary = session.syncs.setdefault((self._name, self._window), Boundary())
         boundary.enter()
         self._entered = session, boundary
         try:
             yield self._entered
+            side, places = "rollout" if self._window else "training", [(self._engine, self._devices)]
+            self._transfer = begin_transfer(session, self._version, self._name, side, places)
         except BaseException:
             self._entered = None
             boundary.leave()
             raise
 
     @contextmanager
-    def _closing(self, session: Session, boundary: _Boundary) -> Iterator[Window | None]:
-        window = session.versions.get(self._name) if self._window else None
+    def _closing(self, boundary: Boundary) -> Iterator[Window | None]:
+        window = boundary.window
         try:
             yield window
-        except Exception:
-            self._forget(session, window)
+        except BaseException as error:
+            # Not where it was interrupted: it may be open yet, and the next sync tries again.
+            if isinstance(error, Exception):
+                boundary.forget(window)
             raise
-        # Not where it was interrupted: it may be open yet, and the next sync tries again.
-        self._forget(session, window)
+        boundary.forget(window)
         training, boundary.training = boundary.training, None
         if training is not None:
             training.__exit__(None, None, None)
 
-    def _forget(self, session: Session, window: Window | None) -> None:
-        if window is not None and session.versions.get(self._name) is window:
-            del session.versions[self._name]
-
-    def _leave(self, error: BaseException | None) -> tuple[Session, _Boundary] | None:
+    def _leave(self, error: BaseException | None) -> tuple[Session, Boundary] | None:
         """Let the body end; return where something is to be opened now, if this was no failure."""
+        transfer, self._transfer = self._transfer, None
+        if transfer is not None:
+            transfer.end(None if error is None else type(error).__name__)
         entered, self._entered = self._entered, None
         if entered is None:
             return None
         session, boundary = entered
         boundary.leave(self._version if error is None and not callable(self._version) else None)
         # Another session, or that of a forked child, has other syncs.
-        known = _boundaries.get(session, {}).get((self._name, self._window)) is boundary
+        known = session.syncs.get((self._name, self._window)) is boundary
         return entered if error is None and known and current() is session else None
 
-    def _next(self, session: Session, boundary: _Boundary) -> Window | None:
+    def _next(self, boundary: Boundary) -> Window | None:
         """Begin what the new version is for: return the window that is to be opened, or say which step is trained."""
         version = boundary.ready()
         if version is None:
@@ -206,11 +211,10 @@ class WeightSync:
             boundary.training = training_step(version + 1, weight_version=version)
             boundary.training.__enter__()
             return None
-        window = rollout_window(
+        boundary.window = rollout_window(
             version + 1, engine=self._engine, devices=self._devices, name=self._name, weight_version=version
         )
-        session.versions[self._name] = window
-        return window
+        return boundary.window
 
 
 def weight_sync(
@@ -242,6 +246,7 @@ def weight_sync(
 
     Syncs of one name may come from several threads and tasks: their windows are closed and opened one after the other,
     bodies run as they come, and the last one that is left opens the window of the highest version that they brought.
+    Beside steps that are recorded, the journal has when each body began and ended.
     In an event loop ``async with`` does not block while an engine starts or stops. Off, it keeps no state.
 
     Args:

@@ -148,8 +148,7 @@ class Driver:
             generated: what :meth:`generate` returned.
             trained: what :meth:`trained` returned.
         """
-        self.updates += 1
-        self.engine.load_weights(trained["weights"], self.updates)
+        self.sync_weights(trained["weights"], self.engine)
         return StepResult(
             step=step,
             selected=self.options.selected(step),
@@ -158,6 +157,16 @@ class Driver:
             training=trained["received"] - left,
             work=StepWork({"rollout": generated["decoding_steps"]}, trained["updates"], trained["generated_with"]),
         )
+
+    def sync_weights(self, weights: bytes, *engines: RolloutEngine) -> None:
+        """Hand the new weights of an update to engines."""
+        self.updates += 1
+        if self.loop is not None:
+            self.loop.weights_about_to_sync(self.updates)
+        for engine in engines:
+            engine.load_weights(weights, self.updates)
+        if self.loop is not None:
+            self.loop.weights_synced(self.updates)
 
     def validate(self) -> float:
         """Return the mean reward of the likeliest answers to the held-out prompts; none of it is recorded."""

@@ -68,9 +68,7 @@ class SeparateDriver(Driver):
         trained = self.trained(training)
         loop.step_ends()
         self.ahead, windows["rollout"] = generated["groups"], generated["decoding_steps"]
-        self.updates += 1
-        for engine in (self.engine, self.hybrid):
-            engine.load_weights(trained["weights"], self.updates)
+        self.sync_weights(trained["weights"], self.engine, self.hybrid)
         return StepResult(
             step=step,
             selected=self.options.selected(step),

@@ -26,7 +26,7 @@ class Account:
         found: the run that what is found is added to.
         journal: the file, relative to the run's directory.
         head: the first record.
-        report: as for `profwin.evidence.records.read_records`; here for records that contradict each other.
+        report: as for `profwin.evidence.lines.read_records`; here for records that contradict each other.
         look: whether to look for the traces.
     """
 
@@ -55,13 +55,16 @@ class Account:
         self._waits: dict[int, list[run.Wait]] = {}
         self._marks: list[incidents.Mark] = []
         self._pauses: list[incidents.Pause] = []
+        self._syncs: dict[int, incidents.Sync] = {}
+        self._steps: dict[str, int | None] = {}  # of each side the step that it is in, if it is profiled
         self._acts: dict[type, Callable[[Any, int, int], None]] = {
             records.Step: self._step, records.Enter: self._enter, records.Exit: self._exit, records.Open: self._open,
             records.Close: self._close, records.Join: self._join, records.Skip: self._skip,
             records.Export: self._export, records.Overlap: self._overlap, records.Ask: self._ask,
             records.Asked: self._asked, records.Mark: self._mark, records.Confirmed: self._confirmed,
-            records.Lost: self._lost, records.Paused: self._paused, records.Resumed: self._resumed,
-            records.Finding: self._note, records.End: self._end, records.Process: self._process,
+            records.Lost: self._lost, records.Sync: self._sync, records.Synced: self._synced,
+            records.Paused: self._paused, records.Resumed: self._resumed, records.Finding: self._note,
+            records.End: self._end, records.Process: self._process,
         }  # fmt: skip
 
     def follow(self, record: records.Record, number: int) -> None:
@@ -75,6 +78,7 @@ class Account:
             self.process, at, _text(record.side), record.step, record.selected, record.version, record.generated_with
         )
         self._run.steps.append(change)
+        self._steps[change.side] = change.step if change.selected else None
 
     def _enter(self, record: records.Enter, at: int, number: int) -> None:
         if record.id in self._intervals:
@@ -177,7 +181,7 @@ class Account:
             return
         export = run.Export(
             _text(record.backend), record.path, record.bytes, record.seconds,
-            None if record.error is None else _text(record.error), at,
+            None if record.error is None else _text(record.error), at, group_timeout=record.group_timeout,
         )  # fmt: skip
         if record.path is not None and self._look:
             export.found = _size(self._run.directory, record.path)
@@ -213,6 +217,28 @@ class Account:
     def _lost(self, record: records.Lost, at: int, _number: int) -> None:
         collection = self._collections.get(-1 if record.collection is None else record.collection)
         self._run.lost.append(incidents.Lost(self.process, at, _text(record.device), collection))
+
+    def _sync(self, record: records.Sync, at: int, number: int) -> None:
+        if record.id in self._syncs:
+            self._report("contradiction", number, f"weight sync {record.id} begins twice")
+            return
+        steps = (self._steps.get(record.side), *self._steps.values())
+        sync = incidents.Sync(
+            self.process, record.version, _text(record.name), _text(record.side), _texts(record.devices),
+            next((step for step in steps if step is not None), None), at,
+        )  # fmt: skip
+        self._syncs[record.id] = sync
+        self._run.syncs.append(sync)
+
+    def _synced(self, record: records.Synced, at: int, number: int) -> None:
+        sync = self._syncs.get(record.id)
+        if sync is None or sync.end is not None:
+            self._report("contradiction", number, f"weight sync {record.id} ends, but is not running")
+            return
+        sync.end, sync.status = at, _text(record.status)
+        sync.error = None if record.error is None else _text(record.error)
+        if at < sync.start:
+            self._report("contradiction", number, f"weight sync {record.id} ends before it begins")
 
     def _paused(self, _record: records.Paused, at: int, _number: int) -> None:
         pause = incidents.Pause(self.process, at)

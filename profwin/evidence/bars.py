@@ -12,11 +12,12 @@ if TYPE_CHECKING:
 __all__ = ["NAMES", "WORK", "bar", "legend", "look", "look_shares", "shape", "short", "swatch"]
 
 NAMES = {
-    "rollout": "rollout", "training": "training stage", "sync": "weight sync, at most", "other": "another step",
+    "rollout": "rollout", "training": "training stage", "sync": "weight sync",
+    "sync_at_most": "weight sync, at most", "other": "another step",
     "handover": "handover", "profiling": "profiler starts, stops or writes", "paused": "paused",
     "unrecorded": "step not profiled", "idle": "idle",
 }  # fmt: skip
-WORK = ("rollout", "training", "sync", "other")
+WORK = ("rollout", "training", "sync", "sync_at_most", "other")
 
 
 def look(piece: Piece) -> str:

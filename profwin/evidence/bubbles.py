@@ -1,4 +1,4 @@
-"""Bubbles: time in which no window and no stage ran on a device, and what it was spent on, as far as that is known."""
+"""Bubbles: time in which no window, stage or weight sync ran on a device, and why, as far as that is known."""
 
 from __future__ import annotations
 
@@ -14,14 +14,17 @@ if TYPE_CHECKING:
     from profwin.evidence.lanes import Lane, Work
     from profwin.evidence.unions import Span
 
-    Group: TypeAlias = tuple[str, str, int, int]
+    Group: TypeAlias = tuple[str, str, int | None, int]
 
 __all__ = ["CAUSES", "KINDS", "Facts", "Piece", "Step", "cut"]
 
-KINDS = ("rollout", "training", "other", "sync", "handover", "paused", "unrecorded", "idle")
-"""What a device's time is made of; a piece of it is of one kind. ``other``: at work for another profiled step."""
+KINDS = ("rollout", "training", "other", "sync", "sync_at_most", "handover", "paused", "unrecorded", "idle")
+"""What a device's time is made of; a piece of it is of one kind.
 
-CAUSES = ("device", "profiling", "rank", "samples", "training", "unknown")
+``other``: at work for another profiled step. ``sync_at_most``: what may have been a weight sync, where no journal says.
+"""
+
+CAUSES = ("device", "profiling", "rank", "samples", "training", "sync", "unknown")
 """Why a device stood still during ``handover`` and ``idle``; where several hold, the first one counts."""
 
 
@@ -53,7 +56,7 @@ class Step:
 
     def __init__(self, attempt: int, step: int, start: int, end: int, lanes: list[Lane]) -> None:
         self.attempt, self.step, self.start, self.end = attempt, step, start, end
-        spans: dict[str, list[Span]] = {"rollout": [], "training": []}
+        spans: dict[str, list[Span]] = {"rollout": [], "training": [], "sync": []}
         groups: dict[Group, list[Span]] = {}
         for lane in lanes:
             for work in lane.within(start, end):
@@ -101,7 +104,8 @@ def cut(lane: Lane, facts: Facts, step: Step) -> list[Piece]:
     pieces: list[Piece] = []
     for index, (start, end, work) in enumerate(found):
         if work is not None:
-            pieces.append(Piece(start, end, work.kind if work.step == step.step else "other", work))
+            own = work.step == step.step or work.kind == "sync"
+            pieces.append(Piece(start, end, work.kind if own else "other", work))
             continue
         before = found[index - 1][2] if index else None
         after = found[index + 1][2] if index + 1 < len(found) else None
@@ -129,13 +133,15 @@ def _explain(gap: Span, before: Work | None, after: Work | None, step: Step, fac
         take(step.groups.get(group(before), []), kind, "rank")
     if not handover:
         take(facts.unrecorded, "unrecorded")
-    trains = after.kind == "training" if after is not None else before is not None and before.kind == "training"
+    sides = [work.kind for work in (after, before) if work is not None and work.kind != "sync"]
+    trains = sides[:1] == ["training"]
     for cause, busy in (("samples", "rollout"), ("training", "training"))[:: 1 if trains else -1]:
         take(step.busy[busy], kind, cause)
+    take(step.busy["sync"], kind, "sync")
     fresh = None if handover else _fresh(gap, facts)
     if fresh is not None:
-        # When a sync begins, no journal says. What nothing else explains, before the new weights were there, is it.
-        take([(gap[0], fresh)], "sync")
+        # No journal says when the sync began. What nothing else explains, before the new weights were there, is it.
+        take([(gap[0], fresh)], "sync_at_most")
     pieces += [Piece(start, end, kind, None, "unknown") for start, end in rest]
     return pieces
 

@@ -11,7 +11,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from profwin.evidence.run import Collection, Interval, Process
 
-__all__ = ["Ask", "Asked", "Lost", "Mark", "Note", "Overlap", "Pause", "StepChange"]
+__all__ = ["Ask", "Asked", "Lost", "Mark", "Note", "Overlap", "Pause", "StepChange", "Sync"]
 
 
 @dataclass(slots=True, eq=False)
@@ -25,6 +25,38 @@ class StepChange:
     selected: bool
     version: int | None
     generated_with: tuple[int, ...]
+
+
+@dataclass(slots=True, eq=False)
+class Sync:
+    """The body of a weight sync.
+
+    Attributes:
+        side: ``"rollout"``, or ``"training"`` where the process only sends the weights.
+        step: the profiled step that the process was in before it, if any.
+        end, status: None if the journal does not have its end. ``status`` is ``"ok"`` or ``"error"``.
+    """
+
+    process: Process
+    version: int
+    name: str
+    side: str
+    devices: tuple[str, ...]
+    step: int | None
+    start: int
+    end: int | None = None
+    status: str | None = None
+    error: str | None = None
+
+    @property
+    def label(self) -> str:
+        """Name it in words."""
+        return f"weight sync v{self.version}"
+
+    @property
+    def role(self) -> str:
+        """The role of its process in it, as windows and stages have one."""
+        return "rollout" if self.side == "rollout" else self.process.role or "train"
 
 
 @dataclass(slots=True, eq=False)

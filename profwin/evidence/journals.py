@@ -9,8 +9,10 @@ import msgspec
 
 from profwin.evidence import codes_run as codes
 from profwin.evidence.account import Account
+from profwin.evidence.file import open_regular, why
 from profwin.evidence.finding import Finding
-from profwin.evidence.records import Process, open_regular, read_records
+from profwin.evidence.lines import read_records
+from profwin.evidence.records import Process
 from profwin.evidence.run import Run
 from profwin.journal import SCHEMA
 
@@ -113,13 +115,13 @@ class Reader:
                         break
         except OSError as error:
             if not isinstance(error, FileNotFoundError):
-                self._find(codes.UNREADABLE_JOURNAL, error.strerror or str(error), "journal")
+                self._find(codes.UNREADABLE_JOURNAL, why(error), "journal")
         return sorted(names)
 
     def _read_manifest(self) -> None:
         path = os.path.join(self.run.directory, "manifest.json")
         try:
-            with os.fdopen(open_regular(path), "rb") as file:
+            with open_regular(path) as file:
                 data = file.read(LARGEST_MANIFEST + 1)
             if len(data) > LARGEST_MANIFEST:
                 raise ValueError(f"over {LARGEST_MANIFEST >> 20} MiB")  # noqa: TRY301  # said like other damage
@@ -127,7 +129,7 @@ class Reader:
         except FileNotFoundError:
             return
         except (OSError, ValueError, RecursionError, msgspec.MsgspecError) as error:
-            self._find(codes.BAD_MANIFEST, str(error), "manifest.json")
+            self._find(codes.BAD_MANIFEST, why(error), "manifest.json")
             return
         self.run.name = manifest.run
         self.run.manifest = {
@@ -148,7 +150,7 @@ class Reader:
         try:
             account = self._follow(name, report)
         except OSError as error:
-            self._find(codes.UNREADABLE_JOURNAL, error.strerror or str(error), name)
+            self._find(codes.UNREADABLE_JOURNAL, why(error), name)
         if account is not None:
             account.process.cut = codes.CUT_JOURNAL in said
         elif len(self.run.findings) == before:

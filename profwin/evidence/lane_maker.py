@@ -1,4 +1,4 @@
-"""Making lanes of a run: its windows, stages, profilers, waits and steps, device by device, on one time axis."""
+"""Making lanes of a run: what its processes did and waited for, device by device, on one time axis."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
+    from profwin.evidence.incidents import Sync
     from profwin.evidence.run import Collection, Interval, Process, Run
 
 __all__ = ["make_lanes", "rank_label"]
@@ -43,6 +44,8 @@ class _Maker:
             self._collection(collection)
         for interval in self._run.intervals:
             self._interval(interval)
+        for sync in self._run.syncs:
+            self._sync(sync)
         for wait in self._run.waits:
             moved = self._mover(wait.process)
             step = wait.interval.step if wait.interval else wait.collection.step if wait.collection else None
@@ -97,6 +100,24 @@ class _Maker:
         for lane in self._lanes_for(process, interval.devices):
             lane.works.append(work)
 
+    def _sync(self, sync: Sync) -> None:
+        process, moved = sync.process, self._mover(sync.process)
+        work = Work(
+            start=moved(sync.start),
+            end=moved(sync.end if sync.end is not None else process.last),
+            kind="sync",
+            name=sync.label,
+            step=sync.step,
+            occurrence=1,
+            worker=rank_label(process, sync.role),
+            role=sync.role,
+            rank=process.rank,
+            recorded=False,
+            ended=sync.end is not None,
+        )
+        for lane in self._lanes_for(process, sync.devices):
+            lane.works.append(work)
+
     def _collection(self, collection: Collection) -> None:
         moved = self._mover(collection.process)
         who = rank_label(collection.process, collection.intervals[0].role if collection.intervals else None)
@@ -121,9 +142,11 @@ class _Maker:
 
     def _news(self) -> None:
         versions: dict[tuple[Process, str], int] = {}
+        told = {sync.process.attempt for sync in self._run.syncs}
         for change in sorted(self._run.steps, key=lambda change: change.at):
             before = versions.get((change.process, change.side))
             fresh = change.version is not None and before is not None and change.version > before
+            fresh = fresh and change.process.attempt not in told
             if change.version is not None:
                 versions[change.process, change.side] = change.version
             moved = self._mover(change.process)

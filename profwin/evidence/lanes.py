@@ -22,10 +22,11 @@ __all__ = ["Cost", "Lane", "News", "Work"]
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """A window or stage on one device.
+    """A window, a stage or the body of a weight sync on one device.
 
     Attributes:
-        kind: ``"rollout"`` or ``"training"``.
+        kind: ``"rollout"``, ``"training"`` or ``"sync"``.
+        step: which it belongs to; None for a weight sync that follows no profiled step.
         worker: whose it is, in words: role, rank.
         recorded: whether something recorded it.
         ended: whether the journal has its end; else its end here is the last that the process is known to have done.
@@ -35,7 +36,7 @@ class Work:
     end: int
     kind: str
     name: str
-    step: int
+    step: int | None
     occurrence: int
     worker: str
     role: str
@@ -57,7 +58,11 @@ class Cost:
 
 @dataclass(frozen=True, slots=True)
 class News:
-    """A process learnt which step it is in. ``fresh``: with newer weights than before."""
+    """A process learnt which step it is in.
+
+    Attributes:
+        fresh: whether with newer weights than before, of which no journal says when they were on their way.
+    """
 
     at: int
     side: str
@@ -89,7 +94,7 @@ class Lane:
 
     @property
     def workers(self) -> list[str]:
-        """Whose windows and stages ran on it."""
+        """Whose windows, stages and weight syncs ran on it."""
         return sorted({work.worker for work in self.works})
 
     @property

@@ -25,9 +25,10 @@ MOST_OF_A_CODE = 6
 WORDS = (
     ("Busy", "windows, stages and weight syncs. Their union: what overlaps counts once."),
     ("Handover", "from the end of a window to the beginning of the next stage on the same device."),
+    ("Weight sync", "the body of one, as the journals say; inside a window it counts for the sync."),
     (
-        "Weight sync",
-        "at most so much: what nothing else explains of the time before the record that names new weights.",
+        "Weight sync, at most",
+        "where no journal says when one began: what nothing else explains before the record that names new weights.",
     ),
     ("Idle", "no window and no stage ran on the device, as far as the journals say."),
     ("Cause", "what the journals show at that moment; where several hold, the one that stands first in the JSON."),

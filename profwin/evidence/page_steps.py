@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from profwin.evidence.bars import bar, look_shares
+from profwin.evidence.bars import NAMES, bar, look_shares
 from profwin.evidence.bubbles import CAUSES
 from profwin.evidence.gantt import figure
-from profwin.evidence.markup import NONE, Unit, counted, percent, seconds, table, text
+from profwin.evidence.markup import NONE, SPACE, Unit, counted, percent, seconds, table, text
 from profwin.evidence.phases import COSTS
 
 TYPE_CHECKING = False
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from profwin.evidence.phases import DevicePhases, StepPhases
 
-__all__ = ["CAUSE_NAMES", "bubble_text", "costs_table", "detail", "overview", "versions_table"]
+__all__ = ["CAUSE_NAMES", "bubble_text", "costs_table", "detail", "overview", "sync_share", "versions_table"]
 
 CAUSE_NAMES = {
     "device": "waiting for the device's lock",
@@ -22,16 +22,25 @@ CAUSE_NAMES = {
     "rank": "waiting for a slower rank's stage",
     "samples": "waiting for samples: others generated",
     "training": "waiting for training on other devices",
+    "sync": "waiting for a weight sync of other devices",
     "unknown": "not known from the journals",
 }
+RANKS = {"rollout": "window", "training": "stage", "sync": "weight sync"}
 MOST_DEVICES = 32
 MOST_NAMES = 60
-PARTS = ("rollout", "training", "sync", "other", "handover", "idle")
+PARTS = ("rollout", "training", "sync", "sync_at_most", "other", "handover", "idle")
 
 
 def step_name(step: StepPhases, *, attempts: bool) -> str:
     """Name a step; with its attempt where there are several."""
     return f"Step {step.step}" + (f", attempt {step.attempt}" if attempts else "")
+
+
+def sync_share(step: StepPhases) -> str:
+    """Return the share of weight syncs; where no journal says when they began, as what it is at most."""
+    at_most = step.share("sync_at_most")
+    share = percent(step.share("sync") + at_most)
+    return f"&lt;={SPACE}{share}" if at_most >= 0.01 else share
 
 
 def overview(steps: Sequence[StepPhases], identifier: str, drawn: Container[int], *, attempts: bool) -> str:
@@ -40,13 +49,16 @@ def overview(steps: Sequence[StepPhases], identifier: str, drawn: Container[int]
     rows = []
     for index, step in enumerate(steps):
         name = step_name(step, attempts=attempts)
-        label = f"{name}: {', '.join(f'{kind} {percent(step.share(kind))}' for kind in PARTS if step.share(kind) > 0)}"
+        shares = {kind: step.share(kind) for kind in PARTS}
+        label = f"{name}: " + ", ".join(f"{NAMES[kind]} {percent(part)}" for kind, part in shares.items() if part > 0)
         rows.append(
             [
                 f'<a href="#{identifier}-{index}">{name}</a>' if index in drawn else name,
                 unit.show(step.span),
                 bar(look_shares([step]), label, f"{identifier}-b{index}", 180),
-                *(percent(step.share(kind)) for kind in ("rollout", "training", "sync", "handover", "idle")),
+                *(percent(step.share(kind)) for kind in ("rollout", "training")),
+                sync_share(step),
+                *(percent(step.share(kind)) for kind in ("handover", "idle")),
                 percent(step.overlap / step.span if step.span else 0),
                 NONE if step.staleness is None else str(step.staleness),
                 percent(step.cost / step.span if step.span else 0),
@@ -92,7 +104,7 @@ def _ranks(step: StepPhases) -> str:
     compared = any(ranks.workers > 1 for ranks in step.ranks)
     rows = []
     for ranks in step.ranks[:MOST_NAMES]:
-        row = [text(ranks.name), "window" if ranks.kind == "rollout" else "stage", text(ranks.role), str(ranks.workers)]
+        row = [text(ranks.name), RANKS[ranks.kind], text(ranks.role), str(ranks.workers)]
         row.append(unit.show(ranks.longest if ranks.typical is None else ranks.typical))
         if compared:
             several = ranks.workers > 1
@@ -102,7 +114,7 @@ def _ranks(step: StepPhases) -> str:
     headers = ["Name", "Kind", "Role", "Ranks", f"{'Median' if compared else 'Took'}, {unit.name}"]
     if compared:
         headers += ["Slowest", f"Took, {unit.name}", f"Behind, {unit.name}", "Behind, %"]
-    caption = "Windows and stages, and their slowest ranks" if compared else "Windows and stages"
+    caption = "Windows, stages and weight syncs" + (", and their slowest ranks" if compared else "")
     if len(rows) < len(step.ranks):
         caption += f". The first {len(rows)} of {len(step.ranks)}"
     return table(caption, headers, rows, words=(1, 2, 5))
@@ -141,7 +153,7 @@ def _devices(step: StepPhases, name: str) -> str:
     devices = step.devices
     shown = devices if len(devices) <= MOST_DEVICES else sorted(devices, key=lambda device: device.busy)[:MOST_DEVICES]
     unit = Unit.of([step.span])
-    order = ("rollout", "training", "sync", "other", "handover", "idle", "paused", "unrecorded")
+    order = (*PARTS, "paused", "unrecorded")
     kinds = [kind for kind in order if any(device.kinds[kind] for device in devices)]
     stages = list(dict.fromkeys(stage for device in devices for stage in device.stages))[:12]
     rows = [
@@ -154,7 +166,10 @@ def _devices(step: StepPhases, name: str) -> str:
         ]
         for device in shown
     ]
-    names = {"sync": "Weight sync", "other": "Other step", "unrecorded": "Not profiled"}
+    names = {
+        "sync": "Weight sync", "sync_at_most": "Weight sync, at most", "other": "Other step",
+        "unrecorded": "Not profiled",
+    }  # fmt: skip
     headers = ["Device", "Host", *(names.get(kind, kind.capitalize()) for kind in kinds), *map(text, stages), "Busy"]
     less = f" The {len(shown)} least busy of {len(devices)}; --json has all." if len(shown) < len(devices) else ""
     caption = f"{name}: devices, times in {unit.name}. Busy time is a union; stages are parts of training.{less}"

@@ -90,6 +90,7 @@ svg .in{fill:var(--on-bar);font-size:11.5px;pointer-events:none}
 .rollout{fill:var(--rollout)}
 .training{fill:url(#p-training)}
 .sync{fill:url(#p-sync)}
+.sync_at_most{fill:url(#p-sync-at-most)}
 .other{fill:url(#p-other)}
 .profiling{fill:url(#p-profiling)}
 .handover{fill:none;stroke:var(--line);stroke-width:1}
@@ -100,6 +101,7 @@ svg .in{fill:var(--on-bar);font-size:11.5px;pointer-events:none}
 .thin.rollout{stroke:var(--rollout)}
 .thin.training{stroke:url(#p-training)}
 .thin.sync{stroke:url(#p-sync)}
+.thin.sync_at_most{stroke:url(#p-sync-at-most)}
 .thin.other{stroke:url(#p-other)}
 .thin.profiling{stroke:url(#p-profiling)}
 .thin.paused{stroke:url(#p-paused)}
@@ -115,6 +117,8 @@ _PATTERNS = """<svg class="defs" aria-hidden="true" focusable="false"><title>Pat
 <rect width="6" height="6" fill="var(--training)"/><rect width="1.4" height="6" fill="var(--training-2)"/></pattern>
 <pattern id="p-sync" width="5" height="5" patternUnits="userSpaceOnUse"><rect width="5" height="5" fill="var(--sync)"/>
 <circle cx="2.5" cy="2.5" r="1.2" fill="var(--sync-2)"/></pattern>
+<pattern id="p-sync-at-most" width="4" height="4" patternUnits="userSpaceOnUse">
+<circle cx="2" cy="2" r="1.4" fill="var(--sync)"/></pattern>
 <pattern id="p-other" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(-45)">
 <rect width="6" height="6" fill="var(--other)"/><rect width="1.5" height="6" fill="var(--other-2)"/></pattern>
 <pattern id="p-profiling" width="3" height="6" patternUnits="userSpaceOnUse">

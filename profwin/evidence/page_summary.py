@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 __all__ = ["answers", "index", "verdict"]
 
 SHORT = {
-    "rollout": "rollout", "training": "training", "sync": "weight sync", "other": "another step",
-    "handover": "handover", "paused": "paused", "unrecorded": "not profiled", "idle": "idle",
+    "rollout": "rollout", "training": "training", "sync": "weight sync", "sync_at_most": "weight sync at most",
+    "other": "another step", "handover": "handover", "paused": "paused", "unrecorded": "not profiled", "idle": "idle",
 }  # fmt: skip
 
 

@@ -24,7 +24,7 @@ __all__ = ["COSTS", "DevicePhases", "Ranks", "StepPhases", "count_steps", "measu
 COSTS = ("start", "stop", "export", "wait")
 MOST_PIECES = 500_000
 """Of the devices' time in an attempt, so that no run fills the memory: of more, the first steps are measured."""
-BUSY = ("rollout", "training", "other", "sync")
+BUSY = ("rollout", "training", "other", "sync", "sync_at_most")
 
 
 @dataclass
@@ -52,7 +52,7 @@ class DevicePhases:
 
 @dataclass(frozen=True)
 class Ranks:
-    """A window or stage over all ranks of a role.
+    """A window, stage or weight sync over all ranks of a role.
 
     Attributes:
         workers: how many ranks it ran on.
@@ -83,7 +83,7 @@ class StepPhases:
     Attributes:
         attempt, step, start, end: which, and when.
         devices: of the run's attempt, in the order of its lanes.
-        ranks: windows and stages over their ranks, in order of their first start.
+        ranks: windows, stages and weight syncs over their ranks, in order of their first start.
         overlap: how long rollout ran on some devices while training ran on others.
         generated_with, trained_at: weight versions of the samples, and of the training.
         costs: of profiling, by `COSTS`: time of the process that it took longest of.
@@ -154,16 +154,23 @@ def totals(steps: Iterable[StepPhases]) -> dict[str, int]:
 
 class _Attempt:
     def __init__(self, run: Run, attempt: int, lanes: list[Lane]) -> None:
-        self._attempt, self._lanes = attempt, [lane for lane in lanes if lane.works]
+        # What only takes part in weight syncs is no device of the run, but perhaps its driver.
+        self._attempt = attempt
+        self._lanes = [lane for lane in lanes if any(work.kind != "sync" for work in lane.works)]
         self._facts = [Facts(lane) for lane in self._lanes]
         self._works: dict[int, list[tuple[Lane, Work]]] = {}
         self._costs: dict[int, list[tuple[Lane, Cost]]] = {}
         for lane in self._lanes:
             for work in lane.works:
-                self._works.setdefault(work.step, []).append((lane, work))
+                if work.step is not None and work.kind != "sync":
+                    self._works.setdefault(work.step, []).append((lane, work))
             for cost in lane.costs:
                 if cost.step is not None:
                     self._costs.setdefault(cost.step, []).append((lane, cost))
+        for lane in self._lanes:
+            for work in lane.works:
+                if work.kind == "sync" and work.step in self._works:
+                    self._works[work.step].append((lane, work))
         self._generated: dict[int, set[int]] = {}
         self._told: dict[int, set[int]] = {}
         self._trained: dict[int, set[int]] = {}
@@ -209,14 +216,14 @@ class _Attempt:
         sides: dict[str, list[Span]] = {"rollout": [], "training": []}
         for device in phases.devices:
             for piece in device.pieces:
-                if piece.work is not None:
+                if piece.work is not None and piece.work.kind in sides:
                     sides[piece.work.kind].append((piece.start, piece.end))
         phases.overlap = length(common(joined(sides["rollout"]), joined(sides["training"])))
         _add_costs(phases, costs)
         return phases
 
     def _with_sync(self, number: int, end: int) -> int:
-        """Return the end of a step together with the weight sync that follows it, if one does."""
+        """Return the end of a step, with the weight sync that follows it where no journal says when it began."""
         last = end
         for lane in {id(lane): lane for lane, work in self._works[number] if work.kind == "rollout"}.values():
             news = next((each for each in lane.news if each.at >= end and each.side == "rollout"), None)

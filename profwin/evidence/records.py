@@ -1,23 +1,12 @@
-"""Records: the lines of a journal as typed values, read and never trusted."""
+"""Records: the kinds of records of a journal, as typed values."""
 
 from __future__ import annotations
 
-import os
-import stat
 from typing import Annotated, Any, TypeAlias
 
 import msgspec
 
-from profwin.journal import FIELDS
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-__all__ = ["LONGEST_LINE", "Record", "open_regular", "read_records"]
-
-LONGEST_LINE = 1 << 20
-"""Bytes of the longest line that is taken for a record; profwin writes none of a hundredth of that."""
+__all__ = ["Known", "Record"]
 
 # Bounds keep what is computed from the values within 64 bits: a time or a step beyond them is no record of profwin.
 Time: TypeAlias = Annotated[int, msgspec.Meta(ge=-(2**62), le=2**62)]
@@ -134,6 +123,7 @@ class Export(Record):
     bytes: Number | None = None
     seconds: Seconds = 0.0
     error: str | None = None
+    group_timeout: Seconds | None = None
 
 
 class Overlap(Record):
@@ -186,6 +176,24 @@ class Lost(Record):
     collection: Number | None = None
 
 
+class Sync(Record):
+    """New weights are on their way."""
+
+    id: Number
+    version: Number
+    name: str = ""
+    side: str = ""
+    devices: tuple[str, ...] = ()
+
+
+class Synced(Record):
+    """They have arrived, or not."""
+
+    id: Number
+    status: str
+    error: str | None = None
+
+
 class Paused(Record):
     """A pause begins."""
 
@@ -210,82 +218,5 @@ class End(Record):
 
 Known: TypeAlias = (
     Process | Step | Enter | Exit | Open | Close | Join | Skip | Export | Overlap | Ask | Asked | Mark | Confirmed
-    | Lost | Paused | Resumed | Finding | End
+    | Lost | Sync | Synced | Paused | Resumed | Finding | End
 )  # fmt: skip
-
-_STRICT = msgspec.json.Decoder(Known)
-_LOOSE = msgspec.json.Decoder()
-
-
-def open_regular(path: str) -> int:
-    """Open a regular file for reading and return its descriptor. Never blocks.
-
-    Raises:
-        OSError: it is something else, or cannot be opened.
-    """
-    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-        os.close(descriptor)
-        raise OSError("not a regular file")
-    return descriptor
-
-
-def read_records(path: str, report: Callable[[str, int, str], None]) -> Iterator[tuple[int, int, Record]]:
-    """Yield the number of each line, its length and its record, in file order and fixed memory.
-
-    Args:
-        path: of the file.
-        report: called with a word, the number of the line, and what is wrong, for each line that is not yielded as it
-            stands: ``"torn"`` (not JSON), ``"foreign"`` (JSON, but no record), ``"wrong"`` (a known kind with missing
-            or wrong fields), ``"kind"`` and ``"field"`` (unknown ones: of a newer version), ``"cut"`` (the last line
-            has no newline, as a killed process's may).
-
-    Raises:
-        OSError: the file cannot be read.
-    """
-    with os.fdopen(open_regular(path), "rb") as file:
-        number, skipping = 0, False
-        while line := file.readline(LONGEST_LINE):
-            number += not skipping
-            whole = line.endswith(b"\n")
-            if skipping or (not whole and len(line) == LONGEST_LINE):
-                if not skipping:
-                    report("torn", number, f"a line of over {LONGEST_LINE} bytes")
-                skipping = not whole
-                continue
-            if not whole:
-                report("cut", number, f"{len(line)} bytes without a newline at the end")
-                return
-            try:
-                yield number, len(line), _STRICT.decode(line)
-            except (msgspec.ValidationError, msgspec.DecodeError, UnicodeError, RecursionError):
-                record = _again(line, number, report)
-                if record is not None:
-                    yield number, len(line), record
-
-
-def _again(line: bytes, number: int, report: Callable[[str, int, str], None]) -> Record | None:
-    """Say what is wrong with a line, and return what of it can be used."""
-    try:
-        value = _LOOSE.decode(line)
-    except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
-        report("torn", number, str(error))
-        return None
-    if not isinstance(value, dict) or not isinstance(value.get("kind"), str):
-        report("foreign", number, "no object with a kind")
-        return None
-    kind = value["kind"]
-    if kind not in FIELDS:
-        report("kind", number, kind)
-        return None
-    known = {"kind", "t", *FIELDS[kind]}
-    unknown = [name for name in value if name not in known]
-    try:
-        # A field that is null counts as left out.
-        record: Record = msgspec.convert({key: value[key] for key in known if value.get(key) is not None}, Known)
-    except (msgspec.ValidationError, RecursionError) as error:
-        report("wrong", number, f"{kind}: {error}")
-        return None
-    if unknown:
-        report("field", number, f"{kind}: {', '.join(sorted(unknown)[:5])}")
-    return record

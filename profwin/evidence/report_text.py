@@ -7,7 +7,7 @@ from html import unescape
 from profwin.evidence import markup
 from profwin.evidence.escaping import printable
 from profwin.evidence.markup import counted, seconds
-from profwin.evidence.page_steps import CAUSE_NAMES
+from profwin.evidence.page_steps import CAUSE_NAMES, sync_share
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -59,7 +59,9 @@ def _row(step: StepPhases, *, several: bool) -> tuple[str, ...]:
     return (
         f"{step.step}, attempt {step.attempt}" if several else str(step.step),
         seconds(step.span),
-        *(_percent(step.share(kind)) for kind in ("rollout", "training", "sync", "handover", "idle")),
+        *(_percent(step.share(kind)) for kind in ("rollout", "training")),
+        unescape(sync_share(step)).replace(markup.NONE, "-"),
+        *(_percent(step.share(kind)) for kind in ("handover", "idle")),
         _percent(step.overlap / step.span if step.span else 0),
         "-" if step.staleness is None else str(step.staleness),
         _percent(step.cost / step.span if step.span else 0),

@@ -92,7 +92,10 @@ def device_rows(run: Run, alignment: Alignment, wanted: Wanted) -> dict[tuple[st
 
 def process_rows(run: Run, alignment: Alignment, wanted: Wanted) -> dict[Process, list[Row]]:
     """Return the rows of each process of a run."""
-    names = ("windows", "stages", "spans", "unrecorded", "waiting", "recording", "exports", "pauses", "notes")
+    names = (
+        "windows", "stages", "spans", "weight syncs", "unrecorded", "waiting", "recording", "exports", "pauses",
+        "notes",
+    )  # fmt: skip
     rows = {process: {name: Row(name) for name in names} for process in run.processes}
     places = {"window": "windows", "stage": "stages"}
     for interval in run.intervals:
@@ -117,6 +120,15 @@ def process_rows(run: Run, alignment: Alignment, wanted: Wanted) -> dict[Process
             rows[wait.process]["waiting"].add(
                 wait.start + shift, wait.end + shift, f"waits for {', '.join(wait.devices) or 'a device'}", "wait",
                 outcome=wait.outcome, holder=wait.holder,
+            )  # fmt: skip
+    for sync in run.syncs:
+        shift = alignment.shift(sync.process)
+        start, end = sync.start + shift, (sync.process.last if sync.end is None else sync.end) + shift
+        if wanted(sync.step, start, end):
+            rows[sync.process]["weight syncs"].add(
+                start, end, sync.label + ("" if sync.end is not None else " (never ended)"), "sync",
+                weights=sync.version, windows=sync.name, side=sync.side, step=sync.step, status=sync.status,
+                error=sync.error, devices=" ".join(sync.devices),
             )  # fmt: skip
     for collection in run.collections:
         _add_collection(rows[collection.process], collection, alignment, wanted)

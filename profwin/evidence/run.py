@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from profwin.evidence.finding import Finding
-    from profwin.evidence.incidents import Ask, Asked, Lost, Mark, Note, Overlap, Pause, StepChange
+    from profwin.evidence.incidents import Ask, Asked, Lost, Mark, Note, Overlap, Pause, StepChange, Sync
 
 __all__ = ["Collection", "Export", "Interval", "Process", "Run", "Skip", "Wait", "find_runs", "load", "process_key"]
 
@@ -77,6 +77,7 @@ class Export:
         path: relative to the run's directory; None if there is none.
         size: in bytes, as the journal says.
         found: size of the file now; -1 if it is not there; None if that was not looked at, as outside the run.
+        group_timeout: of the process group, in seconds; None if there was none, or it is not known.
     """
 
     backend: str
@@ -86,6 +87,7 @@ class Export:
     error: str | None
     at: int
     found: int | None = None
+    group_timeout: float | None = None
 
 
 @dataclass(slots=True, eq=False)
@@ -217,6 +219,7 @@ class Run:
     marks: list[Mark] = field(default_factory=list)
     overlaps: list[Overlap] = field(default_factory=list)
     lost: list[Lost] = field(default_factory=list)
+    syncs: list[Sync] = field(default_factory=list)
     pauses: list[Pause] = field(default_factory=list)
     notes: list[Note] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from profwin.evidence.records import open_regular
+from profwin.evidence.file import open_regular
 
 __all__ = ["find_runs", "is_run", "prefix_of"]
 
@@ -21,7 +21,7 @@ def is_run(directory: str) -> bool:
     except OSError:
         pass
     try:
-        with os.fdopen(open_regular(os.path.join(directory, "manifest.json")), "rb") as file:
+        with open_regular(os.path.join(directory, "manifest.json")) as file:
             head = file.read(4096)
     except OSError:
         return False

@@ -157,7 +157,7 @@ def test_the_trainer_is_killed_in_a_stage(output, device):
         child.kill()
         killed = child.pid
     assert timed(lambda: weight_sync(1, engine).__enter__().__exit__(None, None, None)) < PROMPT
-    assert current().versions["rollout"].recorded
+    assert current().syncs["rollout", True].window.recorded
     # Nobody declares any more which step is trained, so the windows say it, as in a loop that takes turns.
     assert current().position.board.read("training").step == 2
     with weight_sync(2, engine):

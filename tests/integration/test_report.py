@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from profwin.cli import INTERRUPTED, main
+from profwin.journal import read
 
 sys.path.append(str(Path(__file__).parents[1] / "unit"))
 from report_support import Page, Writer, write_run
@@ -30,33 +31,51 @@ def _report(*arguments, cwd, **more):
 
 @pytest.mark.slow
 @pytest.mark.timeout(150)
-def test_a_real_run_of_two_loops(tmp_path):
-    """Both loops of a demo stand in one table and one page; only the separate one has overlap; every device adds up."""
+def test_a_real_run_of_three_loops(tmp_path):
+    """Loops of a demo stand in one table and one page; overlap is where devices are apart; every device adds up."""
     pytest.importorskip("torch")
-    for loop in ("sync", "separate"):
+    for loop in ("sync", "separate", "fully_async"):
         demo = [sys.executable, "-m", "profwin", "demo", "--loop", loop, "--steps", "3", "--profile", "2"]
         environment = {**os.environ, "PYTHONPATH": str(ROOT)}
         subprocess.run([*demo, "--output", "runs"], cwd=tmp_path, env=environment, check=True, capture_output=True)
     done = _report("runs", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.count("1 profiled step") == 2
+    assert done.stdout.count("1 profiled step") == 3
     assert "STALENESS" in done.stdout
     assert "error" not in done.stdout.splitlines()[-1]
     parsed = Page((tmp_path / "report.html").read_text())
     assert parsed.tags
     made = json.loads(_report("runs", "--json", cwd=tmp_path).stdout)
-    separate, sync = made["runs"]
+    fully_async, separate, sync = made["runs"]
     assert sync["steps"][0]["overlap"]["seconds"] == 0
-    assert 0 < separate["steps"][0]["overlap"]["share"] <= 1
+    for pipelined in (separate, fully_async):
+        assert 0 < pipelined["steps"][0]["overlap"]["share"] <= 1
+        assert pipelined["seconds"]["sync_at_most"] == 0
+        assert _syncs(tmp_path / "runs" / pipelined["directory"], pipelined["steps"][0]["step"]) == pytest.approx(
+            {device["device"]: device["seconds"]["sync"] for device in pipelined["steps"][0]["devices"]}
+        )
+    assert sync["seconds"]["sync"] == 0  # it has no event for that
     for run in made["runs"]:
         (step,) = run["steps"]
-        assert [ranks["name"] for ranks in step["ranks"]][-4:] == [
+        assert [ranks["name"] for ranks in step["ranks"] if ranks["kind"] == "training"] == [
             "old_log_prob", "ref_log_prob", "advantages", "actor_update",
         ]  # fmt: skip
         for device in step["devices"]:
             assert sum(device["seconds"].values()) == pytest.approx(step["seconds"])
         assert step["profiling"]["share"] > 0
-        assert step["staleness"] in (0, 1)
+        assert step["staleness"] in (0, 1, 2)
+
+
+def _syncs(directory, version):
+    """Return what the bodies of a version's sync took on each device, in seconds, as the journals have it."""
+    times = {}
+    for path in directory.glob("journal/*.jsonl"):
+        records = list(read(str(path)))
+        ends = {record["id"]: record["t"] for record in records if record["kind"] == "synced"}
+        for record in records:
+            if record["kind"] == "sync" and record["version"] == version:
+                times |= dict.fromkeys(record["devices"], (ends[record["id"]] - record["t"]) / 1e9)
+    return times
 
 
 def test_the_page_is_not_replaced_without_force(tmp_path):
@@ -143,10 +162,12 @@ def test_damaged_journals_give_a_report_and_findings(tmp_path):
     ],
 )
 def test_ctrl_c_leaves_nothing_behind(tmp_path, monkeypatch, capsys, place, force):
-    """Interrupted while it measures or while it writes: exit status 130 and no file."""
+    """Interrupted while it measures or while it writes: exit status 130, no file, and an older page stays."""
     write_run(tmp_path / "run", 1, (2,))
+    if force:
+        (tmp_path / "report.html").write_text("mine")
 
-    def interrupted(*_arguments):
+    def interrupted(*_arguments, **_more):
         os.kill(os.getpid(), signal.SIGINT)
         signal.pause()
 
@@ -154,7 +175,8 @@ def test_ctrl_c_leaves_nothing_behind(tmp_path, monkeypatch, capsys, place, forc
     monkeypatch.setattr(place, interrupted)
     assert main(["report", "run", *force]) == INTERRUPTED
     assert capsys.readouterr().err == "profwin: interrupted\n"
-    assert os.listdir(tmp_path) == ["run"]
+    assert sorted(os.listdir(tmp_path)) == ["report.html"] * len(force) + ["run"]
+    assert not force or (tmp_path / "report.html").read_text() == "mine"
 
 
 def test_a_full_disk_leaves_no_half_page(tmp_path, monkeypatch, capsys):

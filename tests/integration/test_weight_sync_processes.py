@@ -140,6 +140,22 @@ class Run:
                     assert met[0]["t"] <= begin
                     assert end <= (met[0]["end"] or end)
         assert not [record for record in self.evidence.records if record.get("waited", 0) > 5]
+        self.hold_syncs_against_the_journals()
+
+    def hold_syncs_against_the_journals(self):
+        """Assert that each body of a sync lies between its two records, with nothing of its process between those."""
+        for pid, bodies in ((self.trainer, self.train), (self.rollouter, self.rollout)):
+            ends = {record["id"]: record for record in self.evidence.of("synced", pid=pid)}
+            syncs = [(sync, ends.get(sync["id"])) for sync in self.evidence.of("sync", pid=pid)]
+            done = [(sync["version"], sync["t"], end["t"]) for sync, end in syncs if end and end["status"] == "ok"]
+            told = [(version, begin, end) for what, version, begin, end in bodies if what == "sync"]
+            assert [version for version, *_ in done] == [version for version, *_ in told]
+            for (_, first, last), (_, begin, end) in zip(done, told, strict=True):
+                assert first <= begin <= end <= last
+                records = [each for each in self.evidence.records if each["pid"] == pid]
+                assert not [each for each in records if first < each["t"] < last]
+            killed = [sync["version"] for sync, end in syncs if end is None]
+            assert killed == ([2] if pid == self.rollouter and self.status < 0 else [])
 
 
 def test_each_window_lies_between_two_syncs(tmp_path):

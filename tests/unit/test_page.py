@@ -139,7 +139,7 @@ def test_both_palettes_have_the_same_names_and_are_used():
 
 def test_every_look_differs_without_its_colour():
     """No two samples of the legend differ by the fill's colour alone: patterns, lines and outlines do."""
-    styles = dict(re.findall(r"^\.([a-z]+)\{([^}]*)\}$", style_sheet(), re.MULTILINE))
+    styles = dict(re.findall(r"^\.([a-z_]+)\{([^}]*)\}$", style_sheet(), re.MULTILINE))
     seen = set()
     for name in NAMES:
         shape = re.sub(r"<title>.*?</title>", "", swatch(name)).replace(f'class="{name}"', "")

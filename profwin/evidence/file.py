@@ -1,0 +1,36 @@
+"""Files that are read and never trusted: opened without waiting, whatever lies there."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from pathlib import Path
+    from typing import BinaryIO
+
+__all__ = ["open_regular", "why"]
+
+
+def open_regular(path: str | Path, buffering: int = -1) -> BinaryIO:
+    """Open a regular file to read its bytes. Never blocks.
+
+    Args:
+        path: of the file.
+        buffering: as for `open`.
+
+    Raises:
+        OSError: it is something else (a FIFO, a device, a folder), or cannot be opened.
+    """
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise OSError(errno.EINVAL, "not a regular file", str(path))
+    return open(descriptor, "rb", buffering)
+
+
+def why(error: Exception) -> str:
+    """Return what went wrong in words, without the path and the number that the system's errors have."""
+    return (isinstance(error, OSError) and error.strerror) or str(error)
