@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -75,6 +76,16 @@ class JsonWriter:
     def flow(self, lane: str, at: int, phase: str, flow: int, name: str, category: str = "") -> None:
         """Write an end of an arrow."""
         self._event(_PHASES[phase], lane, at, name, category, f',"bp":"e","id":"{flow:#x}"')
+
+    def counter(self, name: str, parent: int, rank: int = 0) -> tuple[str, str]:  # noqa: ARG002  # sorted by name
+        """Make a counter, a row with a value at a time. Return what `value` takes for it."""
+        process, prefix = self._groups[parent]
+        return f'"pid":{process}', prefix + name
+
+    def value(self, counter: tuple[str, str], at: int, value: float) -> None:
+        """Write what a counter has from then on."""
+        number = repr(value) if math.isfinite(value) else "null"
+        self._event("C", counter[0], at, counter[1], "", f',"args":{{"value":{number}}}')
 
     def close(self) -> None:
         """Write the end."""

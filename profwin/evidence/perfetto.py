@@ -7,6 +7,8 @@ which track a slice is on, and every slice has its begin and its end. Numbers of
 
 from __future__ import annotations
 
+import struct
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -18,8 +20,8 @@ __all__ = ["ProtobufWriter", "varint"]
 _SEQUENCE = 1
 _CLOCK = 6  # the boot clock: the one that Perfetto shows times on
 _REALTIME = 1
-_BEGIN, _END, _INSTANT = 1, 2, 3
-_PHASES = {"flow-start": ord("s"), "flow-step": ord("t"), "flow-end": ord("f")}
+_BEGIN, _END, _INSTANT, _COUNTER = 1, 2, 3, 4
+_PHASES = {"flow-start": b"\x10s", "flow-step": b"\x10t", "flow-end": b"\x10f"}
 # Times and numbers within these bounds take a known number of bytes, so that packets of one kind have one length.
 _EARLIEST, _LATEST = 1 << 56, (1 << 63) - 1  # nine bytes: 1972 to 2262
 _FIRST_TRACK, _TRACK_BYTES = 1 << 21, 4
@@ -27,6 +29,7 @@ _FIRST_NAME, _MOST_NAMES = 1 << 14, 1 << 16
 _FIRST_CATEGORY, _MOST_CATEGORIES = 1 << 7, 1 << 13
 _MOST_NAME_BYTES = 16 << 20
 _BUFFER = 1 << 12
+_VALUE = struct.Struct("<d")
 
 
 def varint(value: int) -> bytes:
@@ -77,6 +80,8 @@ class ProtobufWriter:
         # Prefixes of packets whose length is known: the length of the whole, the timestamp's key.
         self._tail = _number(10, _SEQUENCE) + _number(13, 2)
         self._ends = self._prefix(len(_number(9, _END)) + 1 + _TRACK_BYTES)
+        self._value_key = _number(9, _COUNTER) + varint(44 << 3 | 1)
+        self._values = self._prefix(len(self._value_key) + _VALUE.size + 1 + _TRACK_BYTES)
         clocks = [_block(1, _number(1, clock) + _number(2, origin)) for clock in (_CLOCK, _REALTIME)]
         self._packet(_block(6, b"".join(clocks)))
         defaults = _block(59, _number(58, _CLOCK))
@@ -126,8 +131,24 @@ class ProtobufWriter:
 
     def flow(self, lane: bytes, at: int, phase: str, flow: int, name: str, category: str = "") -> None:
         """Write an end of an arrow, at the slice of the lane that began last and has not ended."""
-        legacy = _number(2, _PHASES[phase]) + _number(8, flow) + _number(6, flow) + _number(12, 1)
-        self._event(0, lane, at, name, category, None, _block(6, legacy))
+        number = varint(flow)
+        legacy = b"".join((_PHASES[phase], b"\x40", number, b"\x30", number, b"\x60\x01"))
+        self._event(0, lane, at, name, category, None, bytes((0x32, len(legacy))) + legacy)
+
+    def counter(self, name: str, parent: int, rank: int = 0) -> bytes:
+        """Make a counter, a row with a value at a time. Return what `value` takes for it."""
+        number = self._next_track()
+        descriptor = _number(1, number) + _text(2, name) + _number(5, parent) + _number(12, rank) + _number(15, 2)
+        self._packet(_block(60, descriptor + _block(8, b"")))
+        return _number(11, number)
+
+    def value(self, counter: bytes, at: int, value: float) -> None:
+        """Write what a counter has from then on."""
+        self.events += 1
+        before, after = self._values
+        self._parts += (before, self._time(at), after, self._value_key, _VALUE.pack(value), counter)
+        if len(self._parts) >= _BUFFER:
+            self.flush()
 
     def flush(self) -> None:
         """Hand over what was written so far."""

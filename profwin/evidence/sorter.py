@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 __all__ = ["KINDS", "Sorter"]
 
-KINDS = ("slice", "instant", "flow-start", "flow-step", "flow-end")
+KINDS = ("slice", "instant", "flow-start", "flow-step", "flow-end", "counter")
 """At the same time, slices come before what may belong to them."""
 
 _RECORD = struct.Struct(">IQQBQHQ")

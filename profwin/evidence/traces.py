@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from hashlib import blake2b
 
 from profwin.evidence.sorter import KINDS, Sorter
@@ -13,7 +13,7 @@ from profwin.evidence.tracks import Track
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
-    from typing import IO
+    from typing import IO, Any
 
     from profwin.evidence.model import Slice
     from profwin.evidence.tracks import Writer
@@ -24,8 +24,13 @@ _LIMIT = 1 << 62
 _MOST_NAMES, _MOST_NAME_BYTES = 1 << 17, 16 << 20
 _MOST_CATEGORIES = 1 << 12
 _MOST_TRACKS = 1 << 13
+_FURTHER = "further tracks"
+_KINDS = {kind: number for number, kind in enumerate(KINDS)}
+_COUNTER = _KINDS["counter"]
+_VALUE = struct.Struct(">d")
 _LONGEST_TRACK = 300
 _FLOW_BITS = 40
+_FLOW_DIGITS = 13
 _HOST = 1 << 16
 """Rank from which the host's tracks stand, below the device's."""
 PROGRESS = 1 << 16
@@ -34,13 +39,14 @@ PROGRESS = 1 << 16
 
 @dataclass
 class Group:
-    """Where the tracks of a file lie: a group of the writer, and the tracks that are there already, by name.
+    """Where the tracks of a file lie: a group of the writer, and the tracks and counters that are there, by name.
 
     Files of one process share a group, so that a thread has one row in all of them.
     """
 
     number: int
     tracks: dict[str, Track]
+    counters: dict[str, Any] = field(default_factory=dict)
 
 
 class Drawing:
@@ -69,9 +75,10 @@ class Drawing:
 
     def take(self, slices: Iterable[Slice]) -> None:
         """Read all slices."""
-        put, tracks, categories, kinds = self._sorter.put, self._tracks, self._categories, KINDS.index
+        put, tracks, categories, kinds = self._sorter.put, self._tracks, self._categories, _KINDS
         names, new_name = self._names.numbers, self._names.add
-        for each in slices:
+        begin, last = self.begin, self.end
+        for read, each in enumerate(slices, self.read + 1):
             track = tracks.get(each.track)
             if track is None:
                 track = self._new_track(each)
@@ -85,22 +92,31 @@ class Drawing:
             if not -_LIMIT < start <= end < _LIMIT:
                 start = min(max(start, -_LIMIT), _LIMIT)
                 end = max(min(end, _LIMIT), start)
-            if start < self.begin:
-                self.begin = start
-            if end > self.end:
-                self.end = end
-            kind = 0 if each.kind == "slice" else kinds(each.kind)
-            put(track, start, end, kind, name, category, self._flow(each.flow) if each.flow else 0)
-            self.read += 1
-            if self._progress is not None and not self.read % PROGRESS:
-                self._progress(self.read)
+            if start < begin:
+                begin = self.begin = start
+            if end > last:
+                last = self.end = end
+            kind = each.kind
+            if kind == "slice":
+                put(track, start, end, 0, name, category, 0)
+            elif kind == "counter":
+                put(track, start, end, _COUNTER, name, category, int.from_bytes(_VALUE.pack(each.value), "big"))
+            else:
+                put(track, start, end, kinds[kind], name, category, self._flow(each.flow) if each.flow else 0)
+            self.read = read
+            if not read % PROGRESS and self._progress is not None:
+                self._progress(read)
 
     def draw(self, writer: Writer, group: Group, shift: int) -> None:
         """Draw what was read, each time moved by ``shift``. Once."""
         names, categories, finished = self._names, list(self._categories), []
         labels = list(self._tracks)
         current, track = -1, None
-        for number, start, end, kind, name, category, flow in self._sorter:
+        for number, start, end, kind, name, category, more in self._sorter:
+            if kind == _COUNTER and labels[number] != _FURTHER:
+                counter = self._counter(writer, group, labels[number])
+                writer.value(counter, start + shift, _VALUE.unpack(more.to_bytes(8, "big"))[0])
+                continue
             if number != current or track is None:
                 current = number
                 track = self._track(writer, group, labels[number], on_device=self._on_device[number])
@@ -109,8 +125,11 @@ class Drawing:
                 track.add(start + shift, end + shift, names[name], categories[category])
             elif kind == 1:
                 track.instant(start + shift, names[name], categories[category])
+            elif kind == _COUNTER:
+                data = {"value": _VALUE.unpack(more.to_bytes(8, "big"))[0]}
+                track.instant(start + shift, names[name], categories[category], data)
             else:
-                track.flow(start + shift, KINDS[kind], flow, names[name], categories[category])
+                track.flow(start + shift, KINDS[kind], more, names[name], categories[category])
         for each in finished:
             each.finish()
 
@@ -126,10 +145,16 @@ class Drawing:
             found = group.tracks[label] = Track(writer, label, group.number, rank)
         return found
 
+    def _counter(self, writer: Writer, group: Group, label: str) -> Any:
+        found = group.counters.get(label)
+        if found is None:
+            found = group.counters[label] = writer.counter(label, group.number, len(group.counters) + 2 * _HOST)
+        return found
+
     def _new_track(self, first: Slice) -> int:
         label = first.track[:_LONGEST_TRACK] or "events"
         if len(self._tracks) >= _MOST_TRACKS:
-            label = "further tracks"  # there each slice gets the lane that it needs
+            label = _FURTHER  # there each slice gets the lane that it needs
         elif first.track != label:
             label = f"{label} #{len(self._tracks)}"
         if label not in self._tracks:
@@ -143,6 +168,8 @@ class Drawing:
         return self._categories.setdefault(category, len(self._categories))
 
     def _flow(self, flow: int | str) -> int:
+        if isinstance(flow, str) and len(flow) < _FLOW_DIGITS and flow.isdecimal() and flow[0] != "0":
+            flow = int(flow)
         if not isinstance(flow, int) or not 0 <= flow < 1 << _FLOW_BITS:
             text = str(flow).encode("utf-8", "replace")
             flow = int.from_bytes(blake2b(text, digest_size=_FLOW_BITS // 8).digest(), "big")

@@ -6,12 +6,16 @@ import json
 import os
 import random
 import shutil
+import sys
 from collections import Counter
 from pathlib import Path
 
 import pytest
 from test_views import PYTHON
 from test_views import read as ask
+
+sys.path.append(str(Path(__file__).parents[1] / "unit"))
+from perfetto_decoder import read
 
 from profwin.evidence.perfetto import ProtobufWriter
 from profwin.evidence.timeline import draw_timeline
@@ -120,9 +124,15 @@ def test_real_traces(tmp_path, path):
     if not (REAL / path).exists():
         pytest.skip("the real traces are not here")
     timeline = draw_timeline(str(REAL / path), str(tmp_path / "a.pftrace.gz"))
+    tracks = read(tmp_path / "a.pftrace.gz").values()
+    values = sum(len(track.values) for track in tracks)
+    ends = [(phase, number) for track in tracks for _at, phase, number, _name in track.flows]
     answer = ask(
-        "read_perfetto.py", str(tmp_path / "a.pftrace.gz"), "select name, count(*) from slice group by 1", PROBLEMS
-    )
-    names, problems = answer["rows"]
-    assert problems == []
-    assert Counter(dict(names)).total() == timeline.written == timeline.read
+        "read_perfetto.py", str(tmp_path / "a.pftrace.gz"), PROBLEMS, "select count(*) from slice",
+        "select count(*) from counter", "select count(*) from flow",
+    )  # fmt: skip
+    assert answer["rows"][:3] == [[], [[timeline.written - values - len(ends)]], [[values]]]
+    assert timeline.written == timeline.read
+    # An end without the other one is no arrow: files that were cut have such.
+    begun, ended = (Counter(number for each, number in ends if each == phase) for phase in "sf")
+    assert answer["rows"][3] == [[(begun & ended).total()]]

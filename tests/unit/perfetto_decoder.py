@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-BEGIN, END, INSTANT = 1, 2, 3
+BEGIN, END, INSTANT, COUNTER = 1, 2, 3, 4
 
 
 @dataclass
@@ -24,6 +24,8 @@ class Track:
     slices: list[tuple[int, int, str, str, dict[str, Any]]] = field(default_factory=list)
     instants: list[tuple[int, str, dict[str, Any]]] = field(default_factory=list)
     flows: list[tuple[int, str, int, str]] = field(default_factory=list)
+    counter: bool = False
+    values: list[tuple[int, float]] = field(default_factory=list)
     stack: list[tuple[int, dict[str, Any]]] = field(default_factory=list)
 
 
@@ -98,6 +100,7 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
 def _describe(descriptor: dict[int, Any], tracks: dict[int, Track]) -> None:
     track = Track(name=descriptor[2].decode(), parent=descriptor.get(5, 0), rank=descriptor.get(12, 0))
     track.alone = descriptor.get(15) == 2
+    track.counter = 8 in descriptor
     if 3 in descriptor:
         process = dict(fields(descriptor[3]))
         track.process = process[1]
@@ -127,6 +130,8 @@ def _event(data: bytes, interned: dict[int, dict[int, str]]) -> dict[str, Any]:
             key = interned[3][annotation.pop(1)]
             (content,) = annotation.values()
             event["data"][key] = content.decode() if isinstance(content, bytes) else content
+        elif number == 44:
+            (event["value"],) = struct.unpack("<d", struct.pack("<Q", value))
         elif number == 6:
             event["legacy"] = dict(fields(value))
         else:
@@ -136,7 +141,10 @@ def _event(data: bytes, interned: dict[int, dict[int, str]]) -> dict[str, Any]:
 
 def _place(track: Track, at: int, event: dict[str, Any]) -> None:
     stack = track.stack
-    if event["type"] == BEGIN:
+    assert track.counter == (event["type"] == COUNTER), "a row is either a counter's or not"
+    if event["type"] == COUNTER:
+        track.values.append((at, event["value"]))
+    elif event["type"] == BEGIN:
         stack.append((at, event))
         assert len(stack) < 255, "Perfetto drops what is nested deeper"
     elif event["type"] == END:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,7 @@ from perfetto_decoder import slices
 from timeline_support import draw, event, named, paths, write_trace
 
 from profwin.evidence import traces
+from profwin.evidence.chrome import JsonWriter
 from profwin.evidence.timeline import draw_timeline
 
 if TYPE_CHECKING:
@@ -142,6 +144,22 @@ def test_json(run, tmp_path):
     assert (generate["ts"], generate["dur"]) == ("10000000.000", "4000000.000")
     names = {event["args"]["name"] for event in content["traceEvents"] if event["name"] == "process_name"}
     assert {"devices", "driver (rank 0, pid 100)", "actor (rank 0, pid 200)"} <= names
+
+
+def test_json_counters():
+    """A counter has a name within its process and a value at a time; what is no number is none."""
+    parts = []
+    writer = JsonWriter(parts.append, WALL)
+    counter = writer.counter("memory", writer.group("card", writer.group("actor", process=True)))
+    for at, value in ((0, 1.5), (1001, 1 << 40), (2000, math.inf)):
+        writer.value(counter, WALL + at, value)
+    writer.close()
+    events = [each for each in json.loads(b"".join(parts), parse_float=str)["traceEvents"] if each["ph"] == "C"]
+    assert [(each["pid"], each["name"], each["ts"], each["args"]) for each in events] == [
+        (1, "card: memory", "0.000", {"value": "1.5"}), (1, "card: memory", "1.001", {"value": 1 << 40}),
+        (1, "card: memory", "2.000", {"value": None}),
+    ]  # fmt: skip
+    assert writer.events == 3
 
 
 def test_json_without_journals(tmp_path):

@@ -65,6 +65,40 @@ def test_instants(tmp_path):
     assert (track.path, track.instants[0][:2]) == (("file 0", "thread"), (WALL + 5, "mark"))
 
 
+def _value(value, start=0, track="memory", name="bytes"):
+    return Slice(name, WALL + start, WALL + start, track, True, "", "counter", value=value)
+
+
+def test_counters(tmp_path):
+    """A counter has its values in the order of their times, whole or not, and files of one process share it."""
+    first, second = [_value(2.5, 10), _value(-3, 5), _value(7, 5, "other")], [_value(1 << 40, 20), _value(0, 30)]
+    counts, tracks = _drawn(tmp_path, first, second, same_group=True)
+    assert counts == [3, 2]
+    found = {track.name: track.values for track in tracks.values() if track.counter}
+    assert found == {
+        "memory": [(WALL + 5, -3.0), (WALL + 10, 2.5), (WALL + 20, float(1 << 40)), (WALL + 30, 0.0)],
+        "other": [(WALL + 5, 7.0)],
+    }
+
+
+def test_a_counter_and_a_thread_of_one_name(tmp_path):
+    """They are two rows."""
+    events = [_value(1, 0, "same"), Slice("a", WALL, WALL + 9, "thread", False), _value(2, 5, "same")]
+    _counts, tracks = _drawn(tmp_path, events)
+    assert sorted((track.name, track.counter) for track in tracks.values() if track.parent) == [
+        ("same", True), ("thread", False)
+    ]  # fmt: skip
+
+
+def test_more_counters_than_rows(tmp_path, monkeypatch):
+    """Those that get no row of their own are not taken for one: each value is there, as an instant with a number."""
+    monkeypatch.setattr(traces, "_MOST_TRACKS", 2)
+    _counts, tracks = _drawn(tmp_path, [_value(number, number, f"counter {number}") for number in range(5)])
+    assert [track.values for track in tracks.values() if track.counter] == [[(WALL, 0.0)], [(WALL + 1, 1.0)]]
+    (further,) = (track for track in tracks.values() if track.instants)
+    assert [(at - WALL, float(data["value"])) for at, _name, data in further.instants] == [(2, 2), (3, 3), (4, 4)]
+
+
 def test_any_order(tmp_path):
     """What is inside may come before what holds it, and the last before the first."""
     events = [
@@ -124,6 +158,8 @@ def test_names_beyond_memory(tmp_path, monkeypatch):
 
 def test_shift(tmp_path):
     """All times are moved by the same."""
-    _counts, tracks = _drawn(tmp_path, [Slice("a", 5, 7, "t", False)], shift=WALL)
+    value = Slice("c", 6, 6, "c", True, "", "counter", value=1)
+    _counts, tracks = _drawn(tmp_path, [Slice("a", 5, 7, "t", False), value], shift=WALL)
+    assert [track.values for track in tracks.values() if track.counter] == [[(WALL + 6, 1.0)]]
     ((start, end, *_),) = (each for track in tracks.values() for each in track.slices)
     assert (start, end) == (WALL + 5, WALL + 7)

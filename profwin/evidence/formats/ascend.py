@@ -9,10 +9,14 @@ from profwin.evidence import codes_ascend as codes
 from profwin.evidence import codes_files
 from profwin.evidence.codes_others import UNREADABLE
 from profwin.evidence.finding import Finding
-from profwin.evidence.formats.ascend_db import database_slices, read_database
+from profwin.evidence.formats.ascend_arrows import table_arrows
+from profwin.evidence.formats.ascend_counters import table_values
+from profwin.evidence.formats.ascend_db import read_database
 from profwin.evidence.formats.ascend_files import DATABASE, OUTPUT, TRACE, read_raw, result_findings, results, step_rows
 from profwin.evidence.formats.ascend_info import entries, read_info
-from profwin.evidence.formats.ascend_trace import read_timeline, timeline_slices
+from profwin.evidence.formats.ascend_rows import timeline_slices
+from profwin.evidence.formats.ascend_tables import table_slices
+from profwin.evidence.formats.ascend_trace import read_timeline
 from profwin.evidence.formats.damage import Damage
 from profwin.evidence.formats.database import missing_bytes, open_database
 from profwin.evidence.formats.names import combined, name_of
@@ -75,7 +79,9 @@ def slices(root: str, path: str) -> Iterator[Slice]:
     if file:
         try:
             with open_database(os.path.join(folder, OUTPUT, file)) as database:
-                yield from database_slices(database)
+                yield from table_slices(database)
+                yield from table_arrows(database)
+                yield from table_values(database)
         except sqlite3.DatabaseError:
             return
     elif TRACE in (results(folder) or {}):

@@ -6,9 +6,9 @@ import os
 import re
 
 from profwin.evidence import codes_ascend as codes
+from profwin.evidence.file import open_regular
 from profwin.evidence.finding import Finding
 from profwin.evidence.formats.ascend_info import entries, read_document
-from profwin.evidence.formats.text import open_regular
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 import msgspec
 
 from profwin.evidence import codes_ascend as codes
+from profwin.evidence.file import open_regular
 from profwin.evidence.finding import Finding
-from profwin.evidence.formats.text import open_regular
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -3,51 +3,27 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 from profwin.evidence.formats.ascend_contents import Contents
+from profwin.evidence.formats.ascend_processes import HARDWARE, Process, Processes
 from profwin.evidence.formats.busy import Busy
-from profwin.evidence.formats.damage import Damage
-from profwin.evidence.formats.event import nanoseconds, plain
+from profwin.evidence.formats.event import nanoseconds
 from profwin.evidence.formats.stream import Trace
 from profwin.evidence.formats.text import Text
-from profwin.evidence.model import Slice
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
+    from profwin.evidence.formats.damage import Damage
     from profwin.evidence.formats.event import Event
     from profwin.evidence.model import Tally
 
-__all__ = ["read_timeline", "timeline_slices"]
+__all__ = ["read_timeline"]
 
-_HARDWARE = ("Ascend Hardware", "HCCL", "Communication")
 _OVERLAP = "Overlap Analysis"
 _DERIVED = ("Computing", "Communication")
-_NPU = re.compile(r"^NPU(?: (\d{1,6}))?$")
 _STEP = re.compile(r"^ProfilerStep#(\d{1,15})$")
-_TRACKS, _PROCESSES, _STEPS = 1024, 10_000, 10_000
+_TRACKS, _CATEGORIES, _STEPS = 1024, 10_000, 10_000
 _INTERVALS = 2048
-
-
-@dataclass
-class _Process:
-    """A row group of the timeline: its name and label, as far as they were met."""
-
-    name: str = ""
-    label: str = ""
-
-    @property
-    def hardware(self) -> bool:
-        """Whether its rows are the device's own."""
-        return self.name in _HARDWARE
-
-    @property
-    def device(self) -> str:
-        """The NPU's number as text; empty where the label does not say."""
-        found = _NPU.match(self.label)
-        return found[1] or "" if found else ""
 
 
 class _Track:
@@ -67,7 +43,7 @@ class _Track:
 
 def read_timeline(path: str, damage: Damage, tally: Tally) -> Contents:
     """Read it in one pass; names of processes may follow their events. The tasks of the steps are not counted here."""
-    processes: dict[bytes, _Process] = {}
+    processes = Processes()
     tracks: dict[tuple[bytes, str], _Track] = {}
     found = Contents()
     steps: set[str] = set()
@@ -76,10 +52,10 @@ def read_timeline(path: str, damage: Damage, tally: Tally) -> Contents:
         for event in events:
             tally.events += 1
             if event.ph == "M":
-                _describe(processes, event)
+                processes.describe(event)
             if event.ph != "X":
                 continue
-            if event.cat and (event.cat in tally.categories or len(tally.categories) < _PROCESSES):
+            if event.cat and (event.cat in tally.categories or len(tally.categories) < _CATEGORIES):
                 tally.categories[event.cat] = tally.categories.get(event.cat, 0) + 1
             tally.slices += 1
             step = _STEP.match(event.name)
@@ -99,50 +75,6 @@ def read_timeline(path: str, damage: Damage, tally: Tally) -> Contents:
     return found
 
 
-def timeline_slices(path: str, damage: Damage) -> Iterator[Slice]:
-    """Yield all slices, those of the overlap analysis too, which is made of the others."""
-    processes: dict[bytes, _Process] = {}
-    text = Text(path, damage)
-    # Read twice: what a row belongs to may stand after its events.
-    for events in Trace(text.pieces(), Damage(""), text.place).batches():
-        for event in events:
-            if event.ph == "M":
-                _describe(processes, event)
-    tracks: dict[tuple[bytes, bytes], tuple[str, bool]] = {}
-    for events in Trace(text.pieces(), damage, text.place).batches():
-        for event in events:
-            times = _times(event) if event.ph == "X" else None
-            if times is None:
-                continue
-            key = bytes(event.pid), bytes(event.tid)
-            track = tracks.get(key)
-            if track is None:
-                track = _named(key, processes)
-                if len(tracks) < _TRACKS:
-                    tracks[key] = track
-            yield Slice(event.name, times[0], times[1], track[0], track[1], event.cat)
-
-
-def _named(key: tuple[bytes, bytes], processes: dict[bytes, _Process]) -> tuple[str, bool]:
-    """Return a row's name, and whether it is the hardware's."""
-    process = processes.get(key[0], _Process())
-    name = process.name or f"process {plain(key[0])}"
-    label = f" {process.label}" if process.label.startswith("NPU") else ""
-    return f"{name}{label} {plain(key[0])}:{plain(key[1])}", process.hardware
-
-
-def _describe(processes: dict[bytes, _Process], event: Event) -> None:
-    if event.args is None:
-        return
-    pid = bytes(event.pid)
-    if pid not in processes and len(processes) >= _PROCESSES:
-        return
-    if event.name == "process_name" and isinstance(event.args.name, str):
-        processes.setdefault(pid, _Process()).name = event.args.name[:100]
-    elif event.name == "process_labels" and isinstance(event.args.labels, str):
-        processes.setdefault(pid, _Process()).label = event.args.labels[:100]
-
-
 def _times(event: Event) -> tuple[int, int] | None:
     try:
         start, length = nanoseconds(bytes(event.ts)), nanoseconds(bytes(event.dur))
@@ -151,12 +83,10 @@ def _times(event: Event) -> tuple[int, int] | None:
     return (start, start + length) if start >= 0 and length >= 0 else None
 
 
-def _conclude(
-    found: Contents, processes: dict[bytes, _Process], tracks: dict[tuple[bytes, str], _Track], tally: Tally
-) -> None:
+def _conclude(found: Contents, processes: Processes, tracks: dict[tuple[bytes, str], _Track], tally: Tally) -> None:
     """Sum up the tracks of each NPU: those of the hardware, else what the overlap analysis made of them."""
-    hardware = [pair for pair in tracks if processes.get(pair[0], _Process()).hardware]
-    derived = [pair for pair in tracks if processes.get(pair[0], _Process()).name == _OVERLAP and pair[1] in _DERIVED]
+    hardware = [pair for pair in tracks if processes.get(pair[0], Process()).hardware]
+    derived = [pair for pair in tracks if processes.get(pair[0], Process()).name == _OVERLAP and pair[1] in _DERIVED]
     for pair in hardware or derived:
         process, track = processes[pair[0]], tracks[pair]
         found.busy.setdefault(process.device, Busy()).update(track.busy)
@@ -164,5 +94,5 @@ def _conclude(
         first, last = found.extent or (track.first, track.last)
         found.extent = min(first, track.first), max(last, track.last)
     found.communicated = any(
-        pair[1] == "Communication" or processes[pair[0]].name in _HARDWARE[1:] for pair in [*hardware, *derived]
+        pair[1] == "Communication" or processes[pair[0]].name in HARDWARE[1:] for pair in [*hardware, *derived]
     )

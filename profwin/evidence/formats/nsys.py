@@ -12,9 +12,18 @@ from profwin.evidence.formats import nsys_session as session
 from profwin.evidence.formats.busy import Busy
 from profwin.evidence.formats.database import MAGIC, missing_bytes, open_database
 from profwin.evidence.formats.names import combined, name_of
+from profwin.evidence.formats.nsys_arrows import arrows
 from profwin.evidence.formats.nsys_counts import count_rows
 from profwin.evidence.formats.nsys_launches import count_launches
-from profwin.evidence.formats.nsys_rows import DEVICE_TABLES, device_keys, device_rows, host_rows, process_of, ranges
+from profwin.evidence.formats.nsys_rows import (
+    DEVICE_TABLES,
+    call_track,
+    device_keys,
+    device_rows,
+    host_rows,
+    process_of,
+    ranges,
+)
 from profwin.evidence.model import Clock, Recording, Slice
 
 TYPE_CHECKING = False
@@ -67,7 +76,7 @@ def read(root: str, path: str) -> Recording:
 
 
 def slices(root: str, path: str) -> Iterator[Slice]:
-    """Yield device activity, CUDA calls and NVTX ranges, table by table."""
+    """Yield device activity, CUDA calls and NVTX ranges, table by table, and arrows from calls to what they began."""
     try:
         with open_database(os.path.join(root, path)) as database:
             offset = session.read_session(database).wall or 0
@@ -79,6 +88,12 @@ def slices(root: str, path: str) -> Iterator[Slice]:
             for row in host_rows(database):
                 if row.valid:
                     yield Slice(row.name, row.start + offset, row.end + offset, row.track, False, row.kind)
+            for each in arrows(database):
+                called, start, track = each.called + offset, each.start + offset, call_track(each.thread)
+                yield Slice("launch", called, called, track, False, "launch", "flow-start", each.number)
+                device = keys.get((each.process, each.device), _unmapped(each.process, each.device))
+                track = f"{device} stream {each.stream}"
+                yield Slice("launch", start, start, track, True, "launch", "flow-end", each.number)
     except sqlite3.DatabaseError:
         return
 

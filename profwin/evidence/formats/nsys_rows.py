@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from profwin.evidence.formats.database import Database
 
 __all__ = [
-    "CALL_TABLES", "DEVICE_TABLES", "RANGE_TYPES", "Row", "device_keys", "device_rows", "host_rows", "process_of",
-    "ranges", "short", "whole",
+    "CALL_TABLES", "DEVICE_TABLES", "RANGE_TYPES", "Row", "call_track", "device_keys", "device_rows", "host_rows",
+    "process_of", "ranges", "short", "whole",
 ]  # fmt: skip
 
 DEVICE_TABLES = (
@@ -56,6 +56,11 @@ def short(table: str) -> str:
     return table.removeprefix("CUPTI_ACTIVITY_KIND_")
 
 
+def call_track(thread: object) -> str:
+    """Return the name of a thread's row of CUDA calls."""
+    return f"pid {process_of(whole(thread) or 0)} thread {(whole(thread) or 0) & 0xFFFFFF} CUDA"
+
+
 def device_rows(database: Database) -> Iterator[Row]:
     """Yield kernels, copies and the like."""
     for kind in DEVICE_TABLES:
@@ -72,8 +77,7 @@ def host_rows(database: Database) -> Iterator[Row]:
     for kind in CALL_TABLES:
         columns = ("start", "end", "globalTid")
         for number, (start, end, thread, name) in enumerate(_named(database, kind, columns, ("nameId",)), 1):
-            track = f"pid {process_of(whole(thread) or 0)} thread {(whole(thread) or 0) & 0xFFFFFF} CUDA"
-            yield _row(kind, number, name or kind, start, end, None, thread, None, track)
+            yield _row(kind, number, name or kind, start, end, None, thread, None, call_track(thread))
     for row in _nvtx(database):
         if row.end >= 0:
             yield row
