@@ -8,7 +8,7 @@ import sys
 from functools import partial
 from typing import TYPE_CHECKING
 
-from benchmarks import big_run, big_trace
+from benchmarks import big_ascend, big_run, big_trace
 from benchmarks.child import Child, run_child, run_code
 from benchmarks.measure import Plan, estimate, paired, ratios, scratch
 from benchmarks.report import Figure, Skipped, ratio
@@ -22,6 +22,8 @@ __all__ = ["run_check", "run_files", "run_runs", "run_timeline"]
 
 COPIES = 12
 """Repetitions of the base trace: 105 MB before compression, 486,000 events."""
+ASCEND_COPIES = 60
+"""The same of an Ascend timeline: 108 MB, 499,000 events."""
 ROUNDS = 3
 MANY, MANY_ROUNDS = 64, 4
 DRAWN = 3
@@ -102,29 +104,42 @@ def run_files(plan: Plan) -> Iterator[Figure | Skipped]:
 
 
 def run_timeline(plan: Plan) -> Iterator[Figure | Skipped]:
-    """Draw a timeline of one big trace, and of one four times as large."""
-    name = "timeline"
-    trace = big_trace.base()
-    peaks = []
+    """Draw a timeline of one big trace, and of one four times as large; of Kineto, and of Ascend."""
+    trace, timeline = big_trace.base(), big_ascend.base()
+
+    def kineto(folder: Path, copies: int) -> None:
+        folder.mkdir()
+        big_trace.write_trace(folder / "rank0.pt.trace.json.gz", trace, copies)
+
+    def ascend(folder: Path, copies: int) -> None:
+        big_ascend.write_timeline(folder / big_ascend.FILE, timeline, copies)
+
+    yield from _drawn("", kineto, plan.count(COPIES, 1), plan)
+    yield from _drawn("Ascend: ", ascend, plan.count(ASCEND_COPIES, 1), plan)
+
+
+def _drawn(of: str, write: Callable[[Path, int], None], copies: int, plan: Plan) -> Iterator[Figure]:
+    name, peaks = "timeline", []
     for factor in (1, 4):
         with scratch() as places:
-            path = places.output / "in" / "rank0.pt.trace.json.gz"
-            path.parent.mkdir()
-            big_trace.write_trace(path, trace, factor * plan.count(COPIES, 1))
-            drawn = [_draw(path.parent, places.output) for _ in range(plan.count(DRAWN, 1) if factor == 1 else 1)]
+            write(places.output / "in", factor * copies)
+            drawn = [
+                _draw(places.output / "in", places.output) for _ in range(plan.count(DRAWN, 1) if factor == 1 else 1)
+            ]
         child, written = min(drawn, key=lambda each: each[0].seconds)
         peaks.append(min(each.together for each, _ in drawn))
         detail = f"{written:,} in {child.seconds:.1f} s, processor {child.processor:.1f} s"
-        words = "slices a second, reading and compressing included"
+        words = f"{of}slices a second, reading and compressing included"
         words += ", best" if factor == 1 else f", {factor} times as many"
         yield Figure(
             name, words, written / child.seconds, "/s", target=100_000, rule="least", count=len(drawn), detail=detail
         )
         by_processor = written / child.processor
-        yield Figure(name, "the same by processor time", by_processor, "/s", count=len(drawn))
-    yield Figure(name, "peak memory", peaks[0], "MiB", count=plan.count(DRAWN, 1))
+        yield Figure(name, f"{of}the same by processor time", by_processor, "/s", count=len(drawn))
+    yield Figure(name, f"{of}peak memory", peaks[0], "MiB", count=plan.count(DRAWN, 1))
     detail = f"{peaks[1]:.1f} MiB"
-    yield Figure(name, "peak, four times as many / once", peaks[1] / peaks[0], "x", target=1.2, count=1, detail=detail)
+    words = f"{of}peak, four times as many / once"
+    yield Figure(name, words, peaks[1] / peaks[0], "x", target=1.2, count=1, detail=detail)
 
 
 def run_runs(plan: Plan) -> Iterator[Figure | Skipped]:

@@ -1,4 +1,4 @@
-"""The other side of `profwin.evidence.workers`: a process that reads one file after the other until it is let go."""
+"""The other side of `profwin.evidence.pool`: a process that reads one file after the other until it is let go."""
 
 from __future__ import annotations
 
@@ -9,43 +9,16 @@ import queue
 import signal
 import struct
 import threading
-from dataclasses import dataclass
-from importlib import import_module
+
+from profwin.evidence.attempt import attempt, frugal, resolve
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from typing import IO, Any
 
-__all__ = ["Failure", "attempt", "main", "receive", "resolve", "send"]
+__all__ = ["main", "receive", "send"]
 
 _LENGTH = struct.Struct("<Q")
-_OBJECTS = 500_000  # new objects before the garbage collector looks
-
-
-@dataclass(frozen=True)
-class Failure:
-    """Why something could not be read; ``killed`` if its process died over it."""
-
-    reason: str
-    killed: bool = False
-
-
-def attempt(function: Callable[..., Any], job: tuple[Any, ...]) -> Any:
-    """Return what a function makes of a job, or the `Failure` that it was: no file may end a check of many files."""
-    try:
-        return function(*job)
-    except OSError as error:
-        return Failure(f"{type(error).__name__}: {error.strerror or error}")
-    except Exception as error:  # noqa: BLE001  # whatever the file has brought about: it becomes a finding
-        return Failure(f"{type(error).__name__}: {error}"[:500])
-
-
-def resolve(name: str) -> Callable[..., Any]:
-    """Return the function ``module:name``."""
-    module, _, attribute = name.partition(":")
-    function: Callable[..., Any] = getattr(import_module(module), attribute)
-    return function
 
 
 def send(file: IO[bytes], value: Any) -> None:
@@ -88,13 +61,12 @@ def main(function: str) -> None:
             os._exit(0)
 
     read = resolve(function)
-    # Events are made and dropped by the hundred thousand and hold no cycles: looking for some costs a tenth of reading.
     gc.freeze()
-    gc.set_threshold(_OBJECTS)
     threading.Thread(target=listen, daemon=True).start()
     send(answers, "ready")
-    while True:
-        try:
-            send(answers, attempt(read, waiting.get()))
-        except BrokenPipeError:
-            os._exit(0)
+    with frugal():
+        while True:
+            try:
+                send(answers, attempt(read, waiting.get()))
+            except BrokenPipeError:
+                os._exit(0)

@@ -34,6 +34,21 @@ def test_it_is_the_union_in_any_order(seed):
     assert parts[0].filled == 0
 
 
+@pytest.mark.parametrize("size", [1, 7, 160, 1000])
+def test_many_at_once_are_the_same_as_one_by_one(size):
+    """In whatever parts intervals are added, the result is the same, also where it is coarse; memory has a limit."""
+    chance = random.Random(size)
+    given = [(start, start + chance.randrange(0, 30)) for start in chance.choices(range(100_000), k=3000)]
+    single, many = Busy(limit=20), Busy(limit=20)
+    for start, end in given:
+        single.add(start, end)
+    for number in range(0, len(given), size):
+        many.extend(given[number : number + size])
+        assert len(many._intervals) < 160
+    assert many.merged() == single.merged()
+    assert many.filled == single.filled > 0
+
+
 def test_an_interval_inside_another():
     """The longer one counts."""
     busy = Busy()

@@ -111,10 +111,12 @@ BAD_AND_GOOD: list[tuple[str, list[Any], list[Any]]] = [
         [*pairs(1), launch(2, "cudaLaunchHostFunc")],
     ),
     ("bad-duration", [{**operator(), "dur": -1}, *pairs(1)], [{**operator(), "dur": 0}, *pairs(1)]),
+    ("bad-duration", [{"ph": "X", "cat": "cpu_op", "ts": 1}, *pairs(1)], [{"ph": "i", "ts": 1}, *pairs(1)]),
     ("bad-duration", [{**kernel(2), "dur": None}, *pairs(1)], [{"ph": "i", "name": "i"}, *pairs(1)]),
     ("bad-duration", [{**kernel(2), "ts": "x"}, *pairs(1)], [{**kernel(2), "ts": "1000.25"}, *pairs(1)]),
     ("huge-number", [{**kernel(1), "dur": 10**30}, *pairs(1)], pairs(1)),
     ("huge-number", [{**operator(), "ts": 10**50}, *pairs(1)], pairs(1)),
+    ("huge-number", [{**operator(), "ts": "1." + 39 * "0"}, *pairs(1)], [{**operator(), "ts": "1.5"}, *pairs(1)]),
     ("unfinished-slice", [{**operator(), "ph": "B"}, *pairs(1)], [{"ph": "B"}, {"ph": "E"}, *pairs(1)]),
     ("unfinished-slice", [{**operator(), "ph": "E"}, *pairs(1)], pairs(1)),
 ]
@@ -198,6 +200,35 @@ def test_two_devices_are_told_apart(tmp_path: Path) -> None:
         recording = read_text(tmp_path, trace([*pairs(1), kernel(2, 1)], profwin={"devices": devices}))
         assert set(recording.device_busy) == {"0", "1"}
         assert recording.physical == {}
+
+
+def test_numbers_in_all_their_forms_are_exact(tmp_path: Path) -> None:
+    """Three decimals, as all have today, are read together with others, or with what is no time, and none is lost."""
+    texts = {"7.250": 7250, "8": 8000, "9.5": 9500, "1e1": 10_000, '"11.0009"': 11_000, "12.999999": 12_999}
+    for chosen in [*([text] for text in texts), list(texts), [*texts, "x"]]:
+        events = [{**kernel(n), "ts": f"@{1000 * n}.000@", "dur": f"@{text}@"} for n, text in enumerate(chosen)]
+        text = trace(events).replace('"@', "").replace('@"', "").replace('\\"', '"').replace(": x", ': "x"')
+        recording = read_text(tmp_path, text)
+        expected = [(BASE + 10**6 * n, BASE + 10**6 * n + texts[one]) for n, one in enumerate(chosen) if one in texts]
+        assert recording.device_busy == {"0": expected}
+        assert recording.tally.device_slices == len(chosen)
+        assert ("bad-duration" in codes_of(recording)) == ("x" in chosen)
+
+
+def test_what_has_no_time_is_no_device_work(tmp_path: Path) -> None:
+    """Device work with a negative length is a finding, and counts neither as work nor as busy time."""
+    recording = read_text(tmp_path, trace([*pairs(1), {**kernel(1), "dur": -5}]))
+    assert codes_of(recording) == ["bad-duration"]
+    assert recording.tally.device_slices == 1
+    assert recording.device_busy == {"0": [(BASE + 1_002_000, BASE + 1_002_500)]}
+
+
+def test_devices_that_take_turns(tmp_path: Path) -> None:
+    """Device work of several devices, told by number, by text, or by process, is told apart however it is mixed."""
+    devices: list[Any] = [0, 1, "1", True, None, [1], 1.0]
+    events = [{**kernel(n), "pid": "p", "args": {"device": device}} for n, device in enumerate(devices * 2)]
+    busy = read_text(tmp_path, trace(events)).device_busy
+    assert {key: len(intervals) for key, intervals in busy.items()} == {"0": 2, "1": 4, "True": 2, "p": 6}
 
 
 def test_slices_are_what_is_drawn(tmp_path: Path) -> None:

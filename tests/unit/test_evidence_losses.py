@@ -201,3 +201,15 @@ def test_notes_and_lost_records_are_passed_on(tmp_path: Path) -> None:
     journal.lines.pop()
     journal.write("end", 99, reason="exit", dropped=3).save()
     assert codes(tmp_path) == {"noted": 1, "dropped-records": 1}
+
+
+def test_findings_about_plans_have_codes_of_their_own(tmp_path: Path) -> None:
+    """What a process wrote about its plan is said under the same code, with its own words."""
+    journal = JournalBuilder(tmp_path)
+    for code in ("plan-target", "plan-path", "plan-note"):
+        journal.write("finding", 1, code=code, detail=f"words of {code}")
+    steps(journal, 2, 4)
+    journal.save()
+    assert codes(tmp_path) == {"plan-target": 1, "plan-path": 1, "plan-note": 1}
+    severities = {each.code.name: each.code.severity for each in found(tmp_path)}
+    assert severities == {"plan-target": "error", "plan-path": "error", "plan-note": "remark"}

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from journal_builder import SECOND, WALL, JournalBuilder, make_run, write_trace
 
-from profwin.evidence import records
+from profwin.evidence import lines, records
 from profwin.evidence.run import Run, find_runs, load
 from profwin.journal import FIELDS
 
@@ -99,7 +99,7 @@ def test_marks_are_confirmed_by_their_devices(tmp_path: Path) -> None:
         (b'{"kind": "enter", "t": 5, "id"\n', "torn-journal"),
         (b"\x00\xff\n", "torn-journal"),
         (b"[" * 5000 + b"\n", "torn-journal"),
-        (b'"' + b"a" * (records.LONGEST_LINE + 10) + b'"\n', "torn-journal"),
+        (b'"' + b"a" * (lines.LONGEST_LINE + 10) + b'"\n', "torn-journal"),
         (b"5\n", "foreign-record"),
         (b'{"name": "a trace"}\n', "foreign-record"),
         (b'{"kind": "enter", "t": "soon", "id": 5}\n', "foreign-record"),

@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from profwin.evidence.finding import Finding
 
 
-def found(directory: Path, timeout: float | None = None) -> list[Finding]:
+def found(directory: Path) -> list[Finding]:
     """Return what is mixed in a run, whose journals must not be damaged."""
     run = load(str(directory))
     assert not run.findings, run.findings
-    return list(unmixed(run, timeout=timeout))
+    return list(unmixed(run))
 
 
 def codes(directory: Path) -> Counter[str]:
@@ -106,7 +106,25 @@ def test_two_trainings_of_one_device(tmp_path: Path) -> None:
     driver.stage(2, 1, 3)
     trainer.stage(2, 2, 4)
     save(driver, trainer)
-    assert codes(tmp_path) == {"shared-device": 1}
+    (finding,) = found(tmp_path)
+    assert finding.code.name == "shared-device"
+    first, second = (
+        f"training 'update' of step 2 by {each.role} (rank 0, pid {each.pid})" for each in (driver, trainer)
+    )
+    assert finding.detail == f"device 'gpu-0': {first} and {second}, together for 1.000000 s"
+
+
+def test_one_process_twice_on_a_device(tmp_path: Path) -> None:
+    """Two recordings of one process at once are said too, and the process is named once."""
+    journal = JournalBuilder(tmp_path)
+    journal.stage(2, 1, 3)
+    journal.stage(2, 2, 4, name="critic")
+    save(journal)
+    (finding,) = found(tmp_path)
+    assert finding.code.name == "shared-device"
+    both = "training 'update' of step 2 and training 'critic' of step 2, both by actor (rank 0, pid 100)"
+    assert finding.detail == f"device 'gpu-0': {both}, together for 1.000000 s"
+    assert "processes recorded" not in finding.code.meaning
 
 
 def test_an_overlap_behind_shorter_ones_is_found(tmp_path: Path) -> None:
@@ -250,27 +268,3 @@ def test_what_engines_did_has_codes_of_its_own(tmp_path: Path, code: str) -> Non
     journal.write("finding", 1, code=code, detail="so").write("finding", 1, code="no-board", detail="so")
     save(journal)
     assert codes(tmp_path) == {code: 1}
-
-
-@pytest.mark.parametrize(
-    ("seconds", "timeout", "slow"), [(149, None, False), (151, None, True), (151, 1800.0, False), (3, 10.0, True)]
-)
-def test_slow_stops(tmp_path: Path, seconds: float, timeout: float | None, slow: bool) -> None:
-    """Over a quarter of the process group's timeout is too long, of torch's default where it is not known."""
-    journal = JournalBuilder(tmp_path, world=2)
-    _, collection = journal.stage(2, 1, 2, seconds=seconds - 1)
-    journal.write("export", 3, collection=collection, backend="torch", seconds=1.0, path="a.json")
-    save(journal)
-    assert [finding.code.name for finding in found(tmp_path, timeout)] == ["slow-stop"] * slow
-    assert all(("torch's for NCCL" in finding.detail) == (timeout is None) for finding in found(tmp_path, timeout))
-
-
-def test_a_rank_alone_keeps_nobody_waiting(tmp_path: Path) -> None:
-    """In a world of one, and for windows, a slow stop delays no other rank."""
-    journal = JournalBuilder(tmp_path, world=1)
-    journal.stage(2, 1, 2, seconds=999)
-    save(journal)
-    other = JournalBuilder(tmp_path, pid=7, world=2)
-    other.window(2, 3, 4, seconds=999)
-    save(other)
-    assert not found(tmp_path)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import subprocess
@@ -76,12 +77,31 @@ def test_without_processes_this_one_reads(monkeypatch, interpreter):
     assert _answers([Job(("x", each)) for each in range(5)], 2) == {each: each for each in range(5)}
 
 
-def test_small_jobs_need_no_process():
+@pytest.mark.parametrize("cores", [1, 2, 64])
+def test_small_jobs_need_no_process(monkeypatch, cores):
     """Starting a process takes longer than reading a few small files; large ones use the cores there are."""
     assert usual_number([Job((), 1000)] * 50) == 0
-    large = usual_number([Job((), workers.WORTH)] * 50)
-    assert large == min(len(os.sched_getaffinity(0)), workers.MOST)
-    assert usual_number([Job((), workers.WORTH)]) == 1
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(cores)))
+    large = [Job((), workers.WORTH)]
+    assert usual_number(large * 50) == (min(cores, workers.MOST) if cores > 1 else 0)
+    assert usual_number(large) == 0, "one file is read as fast by this process"
+    assert usual_number([*large, *[Job((), 1000)] * 50]) == 0, "nor is there enough beside it"
+    assert usual_number([]) == 0
+
+
+@pytest.mark.parametrize("thresholds", [(700, 10, 10), (10**6, 5, 5), (0, 10, 10)])
+def test_the_garbage_collector_is_as_before(thresholds):
+    """While this process reads, garbage is looked for less often, and never where it was not; then as before."""
+    before = gc.get_threshold()
+    gc.set_threshold(*thresholds)
+    try:
+        reading = read_all("gc:get_threshold", [Job(())], 0, lambda *_: None)
+        (_, during), after = next(reading), gc.get_threshold()
+    finally:
+        gc.set_threshold(*before)
+    assert after == thresholds
+    assert during[1:] == thresholds[1:]
+    assert (during[0] > 100_000) if thresholds[0] else (during[0] == 0)
 
 
 def test_progress_goes_on_while_a_file_takes_long():

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
+from itertools import compress
 
 from profwin.evidence import codes_files as codes
 from profwin.evidence.formats.busy import Busy
-from profwin.evidence.formats.event import LONGEST, nanoseconds, plain
+from profwin.evidence.formats.categories import CALL, NAMES, SPAN, WORK, Categories
+from profwin.evidence.formats.event import LONGEST, all_nanoseconds, nanoseconds, plain
 from profwin.evidence.formats.launches import BEGIN, END, LAUNCH, OTHER, Launches, kind_of_call
 from profwin.evidence.formats.pairing import Pairing
 from profwin.evidence.model import Tally
@@ -20,37 +21,20 @@ if TYPE_CHECKING:
     from profwin.evidence.formats.event import Event
     from profwin.evidence.model import Recording
 
-__all__ = ["CUT", "Gathering", "is_device"]
+__all__ = ["CUT", "Gathering"]
 
 DEVICES = 256
 CUT = codes.TRUNCATED, codes.BAD_COMPRESSION, codes.INFLATES_TOO_FAR
 """Of a file whose end is missing, nothing is said that its end might tell."""
-NAMES = 4096
-"""Categories and names of calls that are remembered."""
 
-_DEVICE = re.compile(
-    r"kernel|gpu_mem(?:cpy|set)|Kernel|Memcpy|Memset|(?:mtia|xpu|hpu|npu|musa|privateuse\w*?)_(?P<what>\w+)"
-)
-_HOST_PARTS = re.compile(r"runtime|driver|insight|counter|workload|sync|annotation")
-_RUNTIME = re.compile(r"Runtime|\w+_(?:runtime|driver)")
 _SPAN = re.compile(r"PyTorch Profiler \(\d+\)")
 
-_NEITHER, _WORK, _CALL, _SPANS = range(4)
+_DIGITS = b"0123456789"
+_LONG = re.compile(rb"\n[^\n]{%d}" % (LONGEST + 1))
+
+_ONLY = [bytes(kind == each for kind in range(256)) for each in range(4)]
+"""Tables that make 1 of one kind, and 0 of the others."""
 _HALVES = frozenset({"B", "E"})
-
-
-def is_device(category: str) -> bool:
-    """Say whether events of a category are the device's work."""
-    match = _DEVICE.fullmatch(category)
-    return match is not None and not (match["what"] and _HOST_PARTS.search(match["what"]))
-
-
-def _kind(category: str) -> int:
-    if is_device(category):
-        return _WORK
-    if category == "Trace":
-        return _SPANS
-    return _CALL if _RUNTIME.fullmatch(category) else _NEITHER
 
 
 def _device_of(event: Event) -> str:
@@ -59,12 +43,23 @@ def _device_of(event: Event) -> str:
     return str(device)[:LONGEST] if isinstance(device, int | str) else plain(bytes(event.pid))[:LONGEST]
 
 
+def _by_device(events: list[Event], intervals: list[tuple[int, int]]) -> dict[str, list[tuple[int, int]]]:
+    """Return the intervals of events by the device that they ran on."""
+    devices = [event.args.device if event.args is not None else None for event in events]
+    if set(map(type, devices)) == {int} and devices.count(devices[0]) == len(devices):  # as a rule
+        return {_device_of(events[0]): intervals}
+    found: dict[str, list[tuple[int, int]]] = {}
+    for event, times in zip(events, intervals, strict=True):
+        found.setdefault(_device_of(event), []).append(times)
+    return found
+
+
 def _suspicious(numbers: list[msgspec.Raw], sign: bytes = b"\n") -> bool:
     """Say whether one of some numbers may be missing, too long, or begin with a sign."""
-    joined = b"\n" + b"\n".join(numbers) + b"\n"
-    return bool(numbers) and (
-        b"\n\n" in joined or b"\n" + sign in joined or max(map(len, joined.split(b"\n"))) > LONGEST
-    )
+    joined = b"\n".join([b"", *numbers, b""])
+    # As a rule each is digits, a point and digits: that shows at once, and looking for the rest takes far longer.
+    usual = joined.translate(None, _DIGITS) == b"\n" + b".\n" * len(numbers)
+    return bool(_LONG.search(joined)) or (not usual and (b"\n\n" in joined or b"\n" + sign in joined))
 
 
 class Gathering:
@@ -80,8 +75,7 @@ class Gathering:
     def __init__(self, damage: Damage) -> None:
         self._damage = damage
         self._tally = Tally()
-        self._categories: Counter[str] = Counter()
-        self._relevant: dict[str, int] = {}
+        self._categories = Categories()
         self._calls: dict[str, int] = {}
         self._launches = Launches()
         self._busy: dict[str, Busy] = {}
@@ -93,42 +87,36 @@ class Gathering:
         """Take a batch."""
         tally = self._tally
         tally.events += len(batch)
-        counted = Counter([event.cat for event in batch])
-        for category, count in counted.items():
-            kept = category if category in self._categories or len(self._categories) < NAMES else "(other)"
-            if kept not in self._categories and (kind := _kind(kept)) != _NEITHER:
-                self._relevant[kept] = kind
-            self._categories[kept] += count
+        kinds = self._categories.take([event.cat for event in batch])
         if self.sample is None:
             self._sample(batch)
-        for event in [event for event in batch if event.ph in _HALVES]:
-            self._half(event)
+        phases = "".join([event.ph for event in batch])
+        if "B" in phases or "E" in phases:
+            for event in [event for event in batch if event.ph in _HALVES]:
+                self._half(event)
         complete = [event for event in batch if event.ph == "X"]
         tally.slices += len(complete)
         # Looked at all together: one by one would take half of the whole time of reading.
+        bad = set[int]()
         if _suspicious([event.ts for event in complete]) or _suspicious([event.dur for event in complete], b"-"):
-            complete = [event for event in complete if not self._bad(event)]
-        for event in [event for event in complete if event.cat in self._relevant]:
-            kind = self._relevant[event.cat]
-            if kind == _WORK:
-                self._work(event)
-            elif kind == _CALL:
-                if self._calls.get(event.name) != OTHER:
-                    self._call(event)
-            else:
-                self._span(event)
+            bad = {id(event) for event in complete if self._bad(event)}
+        # One kind after the other: a call of a function for each event would take longer than decoding it.
+        for kind, look in ((WORK, self._work), (CALL, self._call), (SPAN, self._span)):
+            if kind in kinds:
+                of_kind = [event for event in compress(batch, kinds.translate(_ONLY[kind])) if event.ph == "X"]
+                look([event for event in of_kind if id(event) not in bad] if bad else of_kind)
 
     def finish(self, recording: Recording, base: int, expected: bool | None) -> None:
         """Put everything into the recording, with times from `base` on, and judge what only the whole file shows."""
         tally, damage, launches = self._tally, self._damage, self._launches
-        tally.categories = dict(self._categories.most_common())
+        tally.categories = dict(self._categories.counts.most_common())
         tally.launches_without_kernel, tally.missing_at_head = launches.missing()
         recording.tally = tally
         recording.device_busy = {
             key: [(base + start, base + end) for start, end in busy.merged()]
             for key, busy in sorted(self._busy.items())
         }
-        recording.device_expected = True if tally.device_slices or _CALL in self._relevant.values() else expected
+        recording.device_expected = True if tally.device_slices or CALL in self._categories.kinds.values() else expected
         if self._spans:
             recording.window = base + min(self._spans)[0], base + max(end for _, end in self._spans)
         if waiting := self._pairing.unfinished():
@@ -144,7 +132,7 @@ class Gathering:
 
     def _judge(self, recording: Recording) -> None:
         tally, damage = self._tally, self._damage
-        if tally.slices <= self._categories["Trace"]:
+        if tally.slices <= self._categories.counts["Trace"]:
             damage.add(codes.NO_EVENTS, f"{tally.events} events, none of them with a length")
             return
         cut = damage.has(*CUT)
@@ -165,41 +153,51 @@ class Gathering:
         if later := tally.launches_without_kernel - tally.missing_at_head:
             damage.add(codes.LAUNCHES_WITHOUT_KERNELS, f"{later} of {tally.launches} launches")
 
-    def _work(self, event: Event) -> None:
-        self._tally.device_slices += 1
-        if event.args is not None:
-            self._launches.worked(event.args.correlation)
-        times = self._times(event)
-        if times is None:
-            return
-        device = _device_of(event)
-        busy = self._busy.get(device)
-        if busy is None:
-            if len(self._busy) >= DEVICES:
-                if not self._damage.has(codes.NOT_JUDGED):
-                    self._damage.add(codes.NOT_JUDGED, f"busy time of more than {DEVICES} devices")
-                return
-            busy = self._busy[device] = Busy()
-        busy.add(*times)
+    def _work(self, events: list[Event]) -> None:
+        self._tally.device_slices += len(events)
+        self._launches.worked([event.args.correlation for event in events if event.args is not None])
+        numbers = all_nanoseconds([event.ts for event in events] + [event.dur for event in events])
+        if numbers is None:
+            timed = [(event, times) for event in events if (times := self._times(event)) is not None]
+            events, intervals = [event for event, _ in timed], [times for _, times in timed]
+        else:
+            intervals = [
+                (start, start + length) for start, length in zip(numbers, numbers[len(events) :], strict=False)
+            ]
+        for device, of_device in _by_device(events, intervals).items():
+            busy = self._busy.get(device)
+            if busy is None:
+                if len(self._busy) >= DEVICES:
+                    if not self._damage.has(codes.NOT_JUDGED):
+                        self._damage.add(codes.NOT_JUDGED, f"busy time of more than {DEVICES} devices")
+                    continue
+                busy = self._busy[device] = Busy()
+            busy.extend(of_device)
 
-    def _call(self, event: Event) -> None:
-        call = self._calls.get(event.name)
-        if call is None:
-            call = kind_of_call(event.name)
-            if len(self._calls) < NAMES:
-                self._calls[event.name] = call
-        number = event.args.correlation if event.args is not None else None
-        if call == LAUNCH:
-            self._tally.launches += 1
-            self._launches.launched(number)
-        elif call in (BEGIN, END):
-            self._launches.capture(call, plain(bytes(event.tid)), number)
+    def _call(self, events: list[Event]) -> None:
+        calls, launched = self._calls, []
+        for event in events:
+            call = calls.get(event.name)
+            if call == OTHER:
+                continue
+            if call is None:
+                call = kind_of_call(event.name)
+                if len(calls) < NAMES:
+                    calls[event.name] = call
+            number = event.args.correlation if event.args is not None else None
+            if call == LAUNCH:
+                launched.append(number)
+            elif call in (BEGIN, END):
+                self._launches.capture(call, plain(bytes(event.tid)), number)
+        self._tally.launches += len(launched)
+        self._launches.launched(launched)
 
-    def _span(self, event: Event) -> None:
-        if _SPAN.fullmatch(event.name) and len(self._spans) < NAMES:
-            times = self._times(event)
-            if times is not None:
-                self._spans.append(times)
+    def _span(self, events: list[Event]) -> None:
+        for event in events:
+            if _SPAN.fullmatch(event.name) and len(self._spans) < NAMES:
+                times = self._times(event)
+                if times is not None:
+                    self._spans.append(times)
 
     def _times(self, event: Event) -> tuple[int, int] | None:
         try:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from profwin.evidence.formats.categories import is_device
 from profwin.evidence.formats.event import nanoseconds, plain
-from profwin.evidence.formats.kineto_events import is_device
 from profwin.evidence.formats.pairing import Pairing
 from profwin.evidence.model import Slice
 

@@ -7,15 +7,21 @@ from bisect import bisect_right
 
 from profwin.evidence.unions import joined
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 __all__ = ["BEGIN", "END", "LAUNCH", "OTHER", "Launches", "kind_of_call"]
 
 _PAGE = 1 << 16
 _PAGES = 256
-"""Pages of numbers that are kept: 16.7 million calls, in as many bytes at most."""
+"""Pages of numbers that are kept: 16.7 million calls, two bits each."""
 _CAPTURES = 1 << 14
 _FOREVER = 1 << 70
 
 _LAUNCHED, _WORKED, _BOTH = 1, 2, 3
+_QUARTERS = [bytes(packed >> 2 * place & _BOTH for packed in range(256)) for place in range(4)]
+"""Tables that give each of the four marks that a byte holds."""
 
 OTHER, LAUNCH, BEGIN, END = range(4)
 
@@ -51,13 +57,13 @@ class Launches:
         self._ends: list[tuple[str, int]] = []
         self.judged = True
 
-    def launched(self, number: object) -> None:
-        """Note a launch."""
-        self._mark(number, _LAUNCHED)
+    def launched(self, numbers: list[Any]) -> None:
+        """Note launches, whatever their numbers are."""
+        self._mark(numbers, _LAUNCHED)
 
-    def worked(self, number: object) -> None:
+    def worked(self, numbers: list[Any]) -> None:
         """Note device work."""
-        self._mark(number, _WORKED)
+        self._mark(numbers, _WORKED)
 
     def capture(self, kind: int, thread: str, number: object) -> None:
         """Note where a thread's capture begins or ends: launches in between are put into a graph, and not run."""
@@ -79,7 +85,7 @@ class Launches:
         left_out = self._captured()
         head = total = 0
         for page in sorted(self._pages):
-            marks = self._pages[page]
+            marks = self._marks(page)
             position = marks.find(_LAUNCHED)
             while position >= 0:
                 number = page * _PAGE + position
@@ -94,22 +100,39 @@ class Launches:
                     position = marks.find(_LAUNCHED, max(position, min(after - page * _PAGE, _PAGE)) + 1)
         return total, head
 
-    def _mark(self, number: object, mark: int) -> None:
-        if not isinstance(number, int) or number <= 0:
-            return
-        page = self._pages.get(number >> 16)
-        if page is None:
+    def _mark(self, numbers: list[Any], mark: int) -> None:
+        current, marks = -1, None
+        places = [mark << 2 * place for place in range(4)]
+        for number in numbers:
+            if not isinstance(number, int) or number <= 0:
+                continue
+            page = number >> 16
+            if page != current:  # numbers that follow each other are near each other
+                current, marks = page, self._page(page)
+            if marks is not None:
+                marks[(number & 0xFFFF) >> 2] |= places[number & 3]
+
+    def _page(self, page: int) -> bytearray | None:
+        marks = self._pages.get(page)
+        if marks is None:
             if len(self._pages) >= _PAGES:
                 self.judged = False
-                return
-            page = self._pages[number >> 16] = bytearray(_PAGE)
-        page[number & 0xFFFF] |= mark
+                return None
+            marks = self._pages[page] = bytearray(_PAGE // 4)
+        return marks
+
+    def _marks(self, page: int) -> bytearray:
+        """Return the marks of a page, a byte each."""
+        packed, marks = self._pages[page], bytearray(_PAGE)
+        for place, table in enumerate(_QUARTERS):
+            marks[place::4] = packed.translate(table)
+        return marks
 
     def _first_and_last(self) -> tuple[int | None, int | None]:
         """Return the first and the last number of a launch that has its device work."""
         first = last = None
         for page in sorted(self._pages):
-            marks = self._pages[page]
+            marks = self._marks(page)
             if (position := marks.find(_BOTH)) >= 0:
                 first = page * _PAGE + position if first is None else first
                 last = page * _PAGE + marks.rfind(_BOTH)
@@ -120,7 +143,7 @@ class Launches:
         for page in sorted(self._pages):
             if page * _PAGE > first:
                 return False
-            position = self._pages[page].find(_WORKED)
+            position = self._marks(page).find(_WORKED)
             if position >= 0:
                 return page * _PAGE + position < first
         return False

@@ -47,6 +47,7 @@ class Splitter:
         buffer: stands after the ``[``.
         damage: takes what is wrong.
         place: says a position as findings do.
+        decoder: of a list of events.
 
     Attributes:
         open: whether the array did not end yet.
@@ -55,10 +56,14 @@ class Splitter:
         given_up: whether there is too much damage to read on.
     """
 
-    def __init__(self, buffer: Buffer, damage: Damage, place: Callable[[int], str]) -> None:
+    def __init__(
+        self, buffer: Buffer, damage: Damage, place: Callable[[int], str],
+        decoder: msgspec.json.Decoder[list[Event]] = DECODER,
+    ) -> None:  # fmt: skip
         self._buffer = buffer
         self._damage = damage
         self._place = place
+        self._decoder = decoder
         self._before = _START
         self._broken = 0
         self._latest: list[Event] = []
@@ -98,7 +103,7 @@ class Splitter:
             following = after
             text = b"".join((b"[", memoryview(data)[buffer.at : end], b"]"))  # one copy instead of three
             try:
-                events = DECODER.decode(text)
+                events = self._decoder.decode(text)
             except msgspec.ValidationError:
                 return None
             except msgspec.DecodeError as error:
@@ -108,7 +113,7 @@ class Splitter:
                 following = buffer.at + closed  # one byte stands before the text, and one is the bracket itself
                 self.open = False
                 text = text[: closed + 1]
-                events = DECODER.decode(text)
+                events = self._decoder.decode(text)
             except RecursionError:
                 return None
             if not text.isascii():
@@ -252,7 +257,7 @@ class Splitter:
 
     def _decoded(self, text: bytes) -> Event | None:
         try:
-            return DECODER.decode(b"[" + text + b"]")[0]
+            return self._decoder.decode(b"[" + text + b"]")[0]
         except msgspec.ValidationError as error:
             self._damage.add(codes.ODD_EVENT, str(error), self._place(self._buffer.position()))
             return lenient(text)

@@ -7,6 +7,7 @@ import re
 import msgspec
 
 from profwin.evidence import codes_files as codes
+from profwin.evidence.formats.event import DECODER
 from profwin.evidence.formats.faults import byte_of, kind_of, said
 from profwin.evidence.formats.nesting import Buffer, Nesting
 from profwin.evidence.formats.splitting import Splitter
@@ -41,6 +42,7 @@ class Trace:
         pieces: its text.
         damage: takes what is wrong with it.
         place: says a position as findings do.
+        decoder: of a list of events.
 
     Attributes:
         metadata: what stands beside the events, complete once `batches` has ended; larger values are left out.
@@ -49,11 +51,14 @@ class Trace:
     """
 
     def __init__(
-        self, pieces: Iterator[bytes], damage: Damage, place: Callable[[int], str] = lambda position: f"byte {position}"
-    ) -> None:
+        self, pieces: Iterator[bytes], damage: Damage,
+        place: Callable[[int], str] = lambda position: f"byte {position}",
+        decoder: msgspec.json.Decoder[list[Event]] = DECODER,
+    ) -> None:  # fmt: skip
         self._buffer = Buffer(pieces)
         self._damage = damage
         self._place = place
+        self._decoder = decoder
         self._kept = 0
         self.metadata: dict[str, Any] = {}
         self.layout = ""
@@ -96,7 +101,7 @@ class Trace:
         self._trailing()
 
     def _events(self) -> Iterator[list[Event]]:
-        splitter = Splitter(self._buffer, self._damage, self._place)
+        splitter = Splitter(self._buffer, self._damage, self._place, self._decoder)
         yield from splitter.batches()
         if splitter.second or (self._damage.has(codes.MALFORMED) and len(splitter.writers) > 1):
             self._damage.add(codes.INTERLEAVED, "events of two processes stand around a broken one")

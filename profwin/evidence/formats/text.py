@@ -6,13 +6,11 @@ read; the damage is noted with the byte at which it is.
 
 from __future__ import annotations
 
-import errno
-import os
-import stat
 import struct
 import zlib
 
 from profwin.evidence import codes_files as codes
+from profwin.evidence.file import open_regular
 from profwin.evidence.formats.damage import Damage
 
 TYPE_CHECKING = False
@@ -21,7 +19,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import BinaryIO
 
-__all__ = ["Text", "head", "open_regular"]
+__all__ = ["Text", "head"]
 
 PIECE = 1 << 18
 """Largest piece of text handed on."""
@@ -29,15 +27,6 @@ READ = 1 << 16
 GZIP = b"\x1f\x8b"
 HUGE, RATIO = 1 << 30, 300
 """A file that inflates to more than both is no trace: real ones shrink 5 to 40 times."""
-
-
-def open_regular(path: str | Path) -> BinaryIO:
-    """Open a file to read, which never blocks; raises OSError for what is no regular file (a FIFO, a device)."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-        os.close(descriptor)
-        raise OSError(errno.EINVAL, "not a regular file", str(path))
-    return open(descriptor, "rb", buffering=0)
 
 
 class _Input:
@@ -100,7 +89,7 @@ class Text:
 
     def pieces(self) -> Iterator[bytes]:
         """Yield the text. Raises OSError as the file system does, and for nothing that is in the file."""
-        with open_regular(self.path) as file:
+        with open_regular(self.path, buffering=0) as file:
             first = file.read(2)
             file.seek(0)
             self.compressed = first == GZIP
