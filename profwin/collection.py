@@ -14,6 +14,7 @@ from functools import partial
 from profwin.backends import Request
 from profwin.engines.recording import EngineRecording
 from profwin.errors import BackendError, ProfwinError
+from profwin.group import group_timeout
 from profwin.interval import number
 from profwin.ranges import Ranges
 from profwin.registry.lock import Busy, Held
@@ -250,6 +251,7 @@ class Collection:
             bytes=size,
             seconds=round(seconds, 6),
             error=error,
+            group_timeout=group_timeout() if self.purpose == "training" else None,
         )
 
     def abandon(self) -> list[AbstractContextManager[Any]]:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import sys
-import threading
+
+from profwin.cli.printing import Progress, show, show_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -47,6 +47,11 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.add_argument("--ranks", metavar="RANKS", help="ranks that must be there in each step, such as 0-7")
     parser.add_argument("--roles", metavar="NAMES", help="roles that must be there in each step")
     parser.add_argument("--format", metavar="NAME", help="of which format there must be recordings, such as nsys")
+    parser.add_argument(
+        "--group-timeout", metavar="SECONDS",
+        help="of the process group, for journals that do not say it (default: 600, torch's for NCCL): a stop with its"
+        " export should take no more than a quarter of it",
+    )  # fmt: skip
     parser.add_argument("--json", action="store_true", help="print one JSON object instead of a listing")
     parser.add_argument(
         "--fail-on", choices=("remark", "warning", "error"), default="warning",
@@ -64,8 +69,8 @@ def run(arguments: argparse.Namespace) -> int:
     from profwin.evidence.check import check
 
     try:
-        with _Progress() as progress:
-            result = check(arguments.directory, options, progress)
+        with Progress("check", "looking at the files") as progress:
+            result = check(arguments.directory, options, progress.count)
     except OSError as error:
         from profwin.evidence.escaping import printable
 
@@ -73,11 +78,11 @@ def run(arguments: argparse.Namespace) -> int:
         print(f"profwin check: error: {reason}", file=sys.stderr)
         return 2
     if arguments.json:
-        _print_json(result.as_json(arguments.fail_on))
+        show_json(result.as_json(arguments.fail_on))
     else:
         from profwin.evidence.listing import result_text
 
-        _print(result_text(result, arguments.fail_on))
+        show(result_text(result, arguments.fail_on))
     return 0 if result.clean(arguments.fail_on) else 1
 
 
@@ -91,41 +96,17 @@ def _options(arguments: argparse.Namespace) -> Options:
     try:
         return make_options(
             steps=arguments.steps, stages=arguments.stages, ranks=arguments.ranks, roles=arguments.roles,
-            format=arguments.format,
+            format=arguments.format, group_timeout=arguments.group_timeout,
         )  # fmt: skip
     except SettingError as error:
         usage(str(error))
-
-
-class _Progress:
-    """Say on the error output, each second after the first, how far the check has come."""
-
-    def __init__(self) -> None:
-        self._state = "looking at the files"
-        self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._say, daemon=True)
-
-    def __enter__(self) -> Callable[[int, int], None]:
-        self._thread.start()
-        return self._hear
-
-    def __exit__(self, *_: object) -> None:
-        self._ended.set()
-        self._thread.join()
-
-    def _hear(self, done: int, total: int) -> None:
-        self._state = f"{done} of {total} recordings read" if done < total else "judging what was read"
-
-    def _say(self) -> None:
-        while not self._ended.wait(1):
-            print(f"profwin check: {self._state}", file=sys.stderr, flush=True)
 
 
 def _list_codes(*, as_json: bool) -> int:
     from profwin.evidence.codes import CODES
 
     if as_json:
-        _print_json(
+        show_json(
             {
                 code.name: {"severity": code.severity, "meaning": code.meaning, "remedy": code.remedy}
                 for code in CODES.values()
@@ -134,23 +115,5 @@ def _list_codes(*, as_json: bool) -> int:
     else:
         from profwin.evidence.listing import codes_text
 
-        _print(codes_text(CODES.values()))
+        show(codes_text(CODES.values()))
     return 0
-
-
-def _print_json(value: object) -> None:
-    import json
-
-    from profwin.evidence.escaping import jsonable
-
-    _print(json.dumps(jsonable(value), indent=2, allow_nan=False))
-
-
-def _print(text: str) -> None:
-    encoding = sys.stdout.encoding or "utf-8"
-    try:
-        # A terminal that lacks a character shows its escape.
-        print(text.encode(encoding, "backslashreplace").decode(encoding), flush=True)
-    except BrokenPipeError:
-        # Whoever reads the output has enough; what is still buffered goes nowhere.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

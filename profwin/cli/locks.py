@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import time
 
+from profwin.cli.printing import show
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import argparse
@@ -64,9 +66,9 @@ def run(arguments: argparse.Namespace) -> int:
         return _confirm(registry, arguments.confirm)
     states = registry.survey()
     if arguments.json:
-        print(_json(registry, states))
+        show(_json(registry, states))
     else:
-        print(_table(registry, states))
+        show(_table(registry, states))
     return 0
 
 
@@ -76,16 +78,16 @@ def _confirm(registry: Registry, device: str) -> int:
     shown = printable(device)
     state = next((state for state in registry.survey() if state.key == device), None)
     if registry.confirm(device):
-        print(f"{shown}: the mark is removed, the device is free")
+        show(f"{shown}: the mark is removed, the device is free")
         return 0
     if state is None:
-        print(f"{shown}: there is no such device; `profwin locks` lists those there are")
+        show(f"{shown}: there is no such device; `profwin locks` lists those there are")
     elif state.state == "held":
-        print(f"{shown}: held by {_who(state)}; end that first")
+        show(f"{shown}: held by {_who(state)}; end that first")
     elif state.state == "unusable":
-        print(f"{shown}: the lock file cannot be used: {state.problem}")
+        show(f"{shown}: the lock file cannot be used: {state.problem}")
     else:
-        print(f"{shown}: there is no mark to remove, the device is free")
+        show(f"{shown}: there is no mark to remove, the device is free")
     return 1
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import stat
 import sys
-import time
+
+from profwin.cli.printing import Progress, show, show_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Callable
 
 __all__ = ["add_parser", "run"]
 
@@ -66,12 +66,13 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _report(directory: str, output: str | None, *, force: bool, as_json: bool) -> int:
-    from profwin.evidence.escaping import jsonable, printable
+    from profwin.evidence.escaping import printable
     from profwin.evidence.report import as_json as report_as_json
     from profwin.evidence.report import gather
     from profwin.evidence.report_text import report_text
 
-    report = gather(directory, _progress())
+    with Progress("report", "looking at the files") as progress:
+        report = gather(directory, progress.count)
     if not report.runs:
         print(
             f"profwin report: error: {printable(directory)}: no run with journals is here; profwin check says what is",
@@ -83,11 +84,9 @@ def _report(directory: str, output: str | None, *, force: bool, as_json: bool) -
 
         _write(output, page(report).encode("utf-8", "backslashreplace"), force=force)
     if as_json:
-        import json
-
-        print(json.dumps(jsonable(report_as_json(report)), indent=1, allow_nan=False))
+        show_json(report_as_json(report))
     else:
-        _print(report_text(report))
+        show(report_text(report))
     if output is not None:
         print(f"profwin report: the page is in {printable(output)}", file=sys.stderr)
     return 0
@@ -125,23 +124,3 @@ def _write(output: str, content: bytes, *, force: bool) -> None:
     except OSError as error:
         # Not by the name of the temporary file.
         raise OSError(error.errno, error.strerror, output) from error
-
-
-def _progress() -> Callable[[int, int], None]:
-    """Return what says on the error output, each second after the first, how far the check has come."""
-    last = time.monotonic()
-
-    def progress(done: int, total: int) -> None:
-        nonlocal last
-        now = time.monotonic()
-        if now - last >= 1:
-            last = now
-            print(f"profwin report: {done} of {total} read", file=sys.stderr, flush=True)
-
-    return progress
-
-
-def _print(text: str) -> None:
-    # A terminal that lacks a character shows its escape.
-    encoding = sys.stdout.encoding or "utf-8"
-    print(text.encode(encoding, "backslashreplace").decode(encoding))

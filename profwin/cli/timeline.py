@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-import time
+
+from profwin.cli.printing import Progress, show, show_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,8 +23,6 @@ Events that overlap on one row get rows of their own, so that none is dropped.
 _EPILOG = """
 exit status: 0 written; 2 not written: nothing to draw, the file is there, no room
 """
-PATIENCE = 1.0
-"""Seconds after which progress is shown, and between two lines of it."""
 MOST_LINES = 20
 """Of files that are left out; the rest is counted."""
 
@@ -59,17 +58,17 @@ def run(arguments: argparse.Namespace) -> int:
     from profwin.evidence.escaping import printable
     from profwin.evidence.timeline import draw_timeline
 
-    progress = _Progress()
     try:
-        timeline = draw_timeline(
-            arguments.directory,
-            arguments.output,
-            step=arguments.step,
-            traces=not arguments.no_traces,
-            kind=arguments.format,
-            force=arguments.force,
-            progress=progress,
-        )
+        with Progress("timeline", "reading the journals") as progress:
+            timeline = draw_timeline(
+                arguments.directory,
+                arguments.output,
+                step=arguments.step,
+                traces=not arguments.no_traces,
+                kind=arguments.format,
+                force=arguments.force,
+                progress=progress.read,
+            )
     except FileExistsError:
         return _failed(f"{printable(arguments.output)} is there already, or is no file; --force replaces a file")
     except OSError as error:
@@ -77,50 +76,16 @@ def run(arguments: argparse.Namespace) -> int:
         return _failed(f"nothing was written:{where} {error.strerror or error}")
     except ValueError as error:
         return _failed(f"nothing was written: {printable(str(error))}")
-    finally:
-        progress.end()
-    print(_json(timeline) if arguments.json else _text(timeline, arguments.output))
+    if arguments.json:
+        show_json(timeline.as_json())
+    else:
+        show(_text(timeline, arguments.output))
     return 0
 
 
 def _failed(why: str) -> int:
     print(f"profwin: {why}", file=sys.stderr)
     return 2
-
-
-class _Progress:
-    """Say on the error output what is being read, when it takes a while."""
-
-    def __init__(self) -> None:
-        self._said = time.monotonic()
-        self._width = 0
-
-    def __call__(self, path: str, read: int) -> None:
-        from profwin.evidence.escaping import printable
-
-        now = time.monotonic()
-        if now - self._said < PATIENCE:
-            return
-        self._said = now
-        line = f"{printable(path, 100)}: {read:,} events"
-        if sys.stderr.isatty():
-            print("\r" + line.ljust(self._width), end="", file=sys.stderr, flush=True)
-            self._width = len(line)
-        else:
-            print(line, file=sys.stderr, flush=True)
-
-    def end(self) -> None:
-        """Leave the line."""
-        if self._width:
-            print(file=sys.stderr)
-
-
-def _json(timeline: Timeline) -> str:
-    import json
-
-    from profwin.evidence.escaping import jsonable
-
-    return json.dumps(jsonable(timeline.as_json()), indent=2)
 
 
 def _text(timeline: Timeline, output: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import time
 from dataclasses import dataclass, field
@@ -39,11 +40,13 @@ class Options:
     Attributes:
         expectation: steps, stages, ranks and roles; where it says nothing, a run's own settings count.
         format: of which there must be recordings; None for any.
+        group_timeout: of the process group, in seconds, where a journal does not say it.
         workers: how many processes read; None for as many as are worth it, 0 for this one alone.
     """
 
     expectation: Expectation = field(default_factory=Expectation)
     format: str | None = None
+    group_timeout: float | None = None
     workers: int | None = None
 
 
@@ -54,6 +57,7 @@ def make_options(
     ranks: str | None = None,
     roles: str | None = None,
     format: str | None = None,  # noqa: A002  # it is what the option is called
+    group_timeout: str | None = None,
 ) -> Options:
     """Return options from text, as the command line has them.
 
@@ -62,7 +66,17 @@ def make_options(
     """
     if format is not None and format not in FORMATS:
         raise SettingError("--format", format, f"one of {', '.join(FORMATS)}")
-    return Options(asked_for(steps, stages, ranks, roles), format)
+    return Options(asked_for(steps, stages, ranks, roles), format, _seconds(group_timeout))
+
+
+def _seconds(text: str | None) -> float | None:
+    try:
+        seconds = None if text is None else float(text)
+    except ValueError:
+        seconds = math.nan
+    if seconds is not None and not 0 < seconds < math.inf:
+        raise SettingError("--group-timeout", text, "a number of seconds above 0")
+    return seconds
 
 
 def check(
@@ -148,5 +162,5 @@ def _of_run(run: Run, recordings: dict[str, Recording], unread: set[str], option
     expectation = expect(run, options.expectation)
     yield from run.findings
     yield from presence(run, expectation)
-    yield from unmixed(run)
+    yield from unmixed(run, timeout=options.group_timeout)
     yield from check_traces(run, recordings, unread)

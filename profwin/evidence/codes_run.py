@@ -220,8 +220,8 @@ OVERLAP = Code(
     "Let all processes use one lock directory of the host; see `profwin locks`.",
 )  # fmt: skip
 SHARED_DEVICE = Code(
-    "shared-device", "error", "Two processes recorded on one device at the same time.",
-    "Let all processes use one lock directory of the host; see `profwin locks`.",
+    "shared-device", "error", "Two recordings of one device, both of rollout or both of training, went on at once.",
+    "Of two processes: let all use one lock directory of the host, see `profwin locks`. Of one: report it as a bug.",
 )  # fmt: skip
 HANDOVER_ORDER = Code(
     "handover-order", "error", "Stages began on a device while a rollout window there was still being recorded.",
@@ -273,11 +273,11 @@ LOST_LOCK = Code(
 )  # fmt: skip
 SLOW_STOP = Code(
     "slow-stop", "warning", "Stop and export took over a quarter of the process group's timeout; other ranks wait.",
-    "Record less in one window or stage, or raise the timeout of the process group.",
+    "Record less in one window or stage, or raise the timeout; where journals lack it, say it with --group-timeout.",
 )  # fmt: skip
 CANNOT_TELL = Code(
     "cannot-tell", "warning", "Whether rollout and training overlapped cannot be told from these traces.",
-    "Record with profwin, whose journals say it; or see what is lacking.",
+    "Record with profwin, whose journals tell; else see what is lacking, or let it pass with --fail-on error.",
 )  # fmt: skip
 PURPOSE_UNKNOWN = Code(
     "purpose-unknown", "remark", "Whether traces are of rollout or of training is not known, so neither is an overlap.",

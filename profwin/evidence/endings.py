@@ -24,7 +24,8 @@ def endings(run: Run, timeout: float | None = None) -> Iterator[Finding]:
 
     Args:
         run: the run.
-        timeout: of the process group, in seconds; None: not known, so torch's default is taken.
+        timeout: of the process group, in seconds, where its journals do not say it; None: not known, so torch's default
+            is taken.
     """
     recording = set()
     for each in run.collections:
@@ -58,14 +59,15 @@ def _never_closed(run: Run, each: Collection) -> Finding:
 
 def _slow(run: Run, timeout: float | None) -> Iterator[Finding]:
     """Look for training whose stop and export kept the other ranks waiting in the next collective."""
-    limit = (timeout or DEFAULT_TIMEOUT) / 4
-    source = f"a quarter of {timeout:g} s" if timeout else f"a quarter of {DEFAULT_TIMEOUT:g} s, torch's for NCCL"
     for each in run.collections:
         if each.purpose != "training" or each.process.world == 1:
             continue
         writing = {export.backend: export.seconds for export in each.exports}  # of one backend the last one has it all
         seconds = each.stop_seconds + sum(writing.values())
+        known = next((export.group_timeout for export in each.exports if export.group_timeout), timeout)
+        limit = (known or DEFAULT_TIMEOUT) / 4
         if seconds > limit:
+            source = f"a quarter of {known or DEFAULT_TIMEOUT:g} s" + ("" if known else ", torch's for NCCL")
             detail = f"{each.name!r} of step {each.step} by {each.process.label}: {seconds:.1f} s, over {source}"
             data = {"step": each.step, "seconds": seconds, "limit": limit}
             yield Finding(codes.SLOW_STOP, detail, run.path(each.process.journal), data=data)

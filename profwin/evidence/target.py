@@ -5,24 +5,29 @@ from __future__ import annotations
 import errno
 import io
 import os
+import secrets
+import signal
 import stat
 import tempfile
+import threading
 import zlib
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import TracebackType
+    from typing import Any, NoReturn
 
 __all__ = ["Target"]
 
 _LEVEL = 2
 """Of compression: the next ones cost more time than they save room (measured)."""
-_TEMPORARY = (".", ".tmp")
+_OWN_FILES = "/proc/self/fd"
 
 
 class Target:
-    """Write a file under a hidden name beside it; give it its own when all is written, else leave nothing.
+    """Write a file without a name; give it its own when all is written, else leave nothing, even after a kill.
 
+    Where the file system knows no files without a name it has a hidden one meanwhile: only a kill leaves it then.
     Use it as a context manager; what is written inside is there after `finish`.
 
     Args:
@@ -38,16 +43,19 @@ class Target:
     def __init__(self, path: str, *, force: bool, packed: bool | None = None) -> None:
         self._path, self._force = path, force
         self._refuse()
-        directory, name = os.path.split(os.path.abspath(path))
-        self.directory = directory
-        packed = name.endswith(".gz") if packed is None else packed
+        self.directory, self._name = os.path.split(os.path.abspath(path))
+        packed = self._name.endswith(".gz") if packed is None else packed
         self._packer = zlib.compressobj(_LEVEL, zlib.DEFLATED, 31) if packed else None
-        descriptor, self._temporary = tempfile.mkstemp(_TEMPORARY[1], f"{_TEMPORARY[0]}{name[:100]}.", directory)
-        self._raw = io.FileIO(descriptor, "wb")
+        self._nameless, self._temporary = False, ""
+        self._handler: Any = None
+        self._raw = io.FileIO(self._open(), "wb")
         self._file = io.BufferedWriter(self._raw, 1 << 18)
         self.size = 0
 
     def __enter__(self) -> Target:
+        main = threading.current_thread() is threading.main_thread()
+        if self._temporary and main and signal.getsignal(signal.SIGTERM) == signal.SIG_DFL:
+            self._handler = signal.signal(signal.SIGTERM, _leave)
         return self
 
     def __exit__(
@@ -58,9 +66,13 @@ class Target:
             self._raw.close()
         except OSError:
             pass
-        if self._temporary:
-            os.unlink(self._temporary)
-            self._temporary = ""
+        try:
+            if self._temporary:
+                os.unlink(self._temporary)
+        except FileNotFoundError:
+            pass  # it never came to be
+        if self._handler is not None:
+            signal.signal(signal.SIGTERM, self._handler)
 
     def write(self, data: bytes) -> None:
         """Append to the file."""
@@ -80,22 +92,46 @@ class Target:
         os.umask(mask)
         os.fchmod(self._file.fileno(), 0o666 & ~mask)
         self.size = self._file.tell()
-        self._file.close()
-        if self._force:
-            self._refuse()
-            os.replace(self._temporary, self._path)
-        else:
-            self._name_it()
-        self._temporary = ""
-
-    def _name_it(self) -> None:
+        if not self._nameless:
+            self._file.close()  # some file systems say only now that the disk is full
         try:
-            os.link(self._temporary, self._path)  # unlike a renaming, it never replaces
+            self._link(self._path)  # unlike a renaming, it never replaces
         except OSError:
-            self._refuse()  # it is there; else this is a file system without links
-            os.rename(self._temporary, self._path)
-        else:
-            os.unlink(self._temporary)
+            self._refuse()
+            self._rename()
+        self._file.close()
+
+    def _open(self) -> int:
+        try:
+            descriptor = os.open(self.directory, os.O_TMPFILE | os.O_WRONLY | os.O_CLOEXEC, 0o600)
+        except (AttributeError, OSError):
+            descriptor = -1  # the system or the file system has no files without a name, or none can be made here
+        if descriptor >= 0:
+            if os.path.exists(f"{_OWN_FILES}/{descriptor}"):
+                self._nameless = True
+                return descriptor
+            os.close(descriptor)  # where /proc is not mounted it could never get a name
+        descriptor, self._temporary = tempfile.mkstemp(".tmp", f".{self._name[:40]}.", self.directory)
+        return descriptor
+
+    def _link(self, path: str) -> None:
+        if not self._nameless:
+            os.link(self._temporary, path)
+            return
+        files = os.open(_OWN_FILES, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            # With a folder's descriptor Python follows the link that stands for the file, as is needed here.
+            os.link(str(self._file.fileno()), path, src_dir_fd=files, follow_symlinks=True)
+        finally:
+            os.close(files)
+
+    def _rename(self) -> None:
+        """Replace the file that is there, or do without links, which a file system may lack."""
+        if self._nameless:
+            self._temporary = os.path.join(self.directory, f".{self._name[:40]}.{secrets.token_hex(8)}.tmp")
+            self._link(self._temporary)
+        os.replace(self._temporary, self._path)
+        self._temporary = ""
 
     def _refuse(self) -> None:
         try:
@@ -104,3 +140,8 @@ class Target:
             return
         if not self._force or not (stat.S_ISREG(mode) or stat.S_ISLNK(mode)):
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), self._path)
+
+
+def _leave(number: int, _frame: object) -> NoReturn:
+    """End as after Ctrl-C, so that the hidden file goes."""
+    raise SystemExit(128 + number)

@@ -35,7 +35,7 @@ def unmixed(run: Run, *, timeout: float | None = None) -> Iterator[Finding]:
 
     Args:
         run: the run.
-        timeout: of the process group, in seconds; None: not known.
+        timeout: of the process group, in seconds, where the journals do not say it; None: not known.
     """
     devices = _devices(run)
     yield from _overlaps(run, devices)
@@ -63,6 +63,13 @@ def _what(each: Collection) -> str:
     return f"{each.purpose} {each.name!r} of step {each.step} by {each.process.label}"
 
 
+def _both(first: Collection, second: Collection) -> str:
+    if first.process is second.process:
+        named = (f"{each.purpose} {each.name!r} of step {each.step}" for each in (first, second))
+        return f"{' and '.join(named)}, both by {first.process.label}"
+    return f"{_what(first)} and {_what(second)}"
+
+
 def _overlaps(run: Run, devices: dict[Key, list[Held]]) -> Iterator[Finding]:
     for (_, key), held in sorted(devices.items(), key=lambda item: item[0]):
         still: list[Held] = []
@@ -71,7 +78,7 @@ def _overlaps(run: Run, devices: dict[Key, list[Held]]) -> Iterator[Finding]:
             for _, other_end, other in still[-MOST_AT_ONCE:]:
                 seconds = (min(end, other_end) - begin) / 1e9
                 mixed = each.purpose != other.purpose
-                detail = f"device {key!r}: {_what(other)} and {_what(each)}, together for {seconds:.6f} s"
+                detail = f"device {key!r}: {_both(other, each)}, together for {seconds:.6f} s"
                 data = {"device": key, "step": each.step, "seconds": seconds, "other": other.process.journal}
                 code = codes.OVERLAP if mixed else codes.SHARED_DEVICE
                 yield Finding(code, detail, run.path(each.process.journal), data=data)

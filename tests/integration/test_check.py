@@ -13,6 +13,9 @@ import pytest
 from check_support import ROOT, codes, only_progress, report, run_check
 from demo_support import Demo
 
+sys.path.append(str(ROOT / "tests/unit"))
+from journal_builder import JournalBuilder
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -95,6 +98,8 @@ def test_an_empty_folder_is_never_clean(tmp_path):
         (".", "--ranks", "5-1"),
         (".", "--stages", ","),
         (".", "--format", "no-such-format"),
+        (".", "--group-timeout", "soon"),
+        (".", "--group-timeout", "0"),
         (".", "--fail-on", "everything"),
     ],
     ids=" ".join,
@@ -105,6 +110,15 @@ def test_what_cannot_run(arguments):
     assert (status, output) == (2, "")
     assert "error: " in errors
     assert "Traceback" not in errors
+
+
+def test_the_timeout_of_the_process_group(tmp_path):
+    """A stop of 3 s is slow for a group that gives up after 10 s, and not for torch's default."""
+    journal = JournalBuilder(tmp_path, world=2)
+    journal.stage(2, 1, 2, seconds=3)
+    journal.end().save()
+    assert "slow-stop" in codes(tmp_path, "--group-timeout", "10")
+    assert "slow-stop" not in codes(tmp_path)
 
 
 def test_the_codes_are_listed():

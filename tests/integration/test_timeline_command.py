@@ -131,15 +131,33 @@ def test_disk_full(run, tmp_path, name):
     assert os.listdir(tmp_path) == []
 
 
-def test_interrupted(run, tmp_path):
-    """Ctrl-C in the middle leaves nothing."""
-    process = _start(str(run), "-o", "out.pftrace", cwd=tmp_path)
+@pytest.mark.parametrize(
+    ("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, -signal.SIGTERM), (signal.SIGKILL, -signal.SIGKILL)]
+)
+@pytest.mark.parametrize("old", [False, True])
+def test_interrupted(run, tmp_path, number, status, old):
+    """Ctrl-C, a polite end and a kill in the middle leave nothing, and what was there before stays."""
+    if old:
+        (tmp_path / "out.pftrace").write_text("mine")
+    process = _start(str(run), "-o", "out.pftrace", "--force", cwd=tmp_path)
     deadline = time.monotonic() + 30
-    while not os.listdir(tmp_path) and time.monotonic() < deadline:
-        time.sleep(0.01)
-    assert os.listdir(tmp_path)[0].startswith(".out.pftrace.")
-    os.killpg(process.pid, signal.SIGINT)
+    while not _writes(process.pid, tmp_path) and time.monotonic() < deadline:
+        time.sleep(0.005)
+    os.killpg(process.pid, number)
     _output, errors = process.communicate(timeout=30)
-    assert process.returncode == 130
-    assert errors == "profwin: interrupted\n"
-    assert os.listdir(tmp_path) == []
+    assert process.returncode == status
+    said = [line for line in errors.splitlines() if not line.startswith("profwin timeline: ")]
+    assert said == (["profwin: interrupted"] if number == signal.SIGINT else [])
+    assert os.listdir(tmp_path) == ["out.pftrace"] * old
+    assert not old or (tmp_path / "out.pftrace").read_text() == "mine"
+
+
+def _writes(pid: int, directory: Path) -> bool:
+    """Say whether a process has a file open below a directory, which need not have a name."""
+    for descriptor in os.listdir(f"/proc/{pid}/fd"):
+        try:
+            if os.readlink(f"/proc/{pid}/fd/{descriptor}").startswith(f"{directory}/"):
+                return True
+        except OSError:
+            continue
+    return False

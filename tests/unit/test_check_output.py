@@ -7,6 +7,7 @@ import sys
 
 import pytest
 
+from profwin.cli.printing import show
 from profwin.evidence.escaping import jsonable, printable
 from profwin.evidence.finding import Code, Finding
 from profwin.evidence.listing import MOST_FINDINGS, result_text, span_text
@@ -159,8 +160,6 @@ def test_recordings_are_counted_by_step_and_stage():
 
 def test_a_terminal_without_unicode(monkeypatch, capsys):
     """What the terminal's encoding lacks is shown as its escape, not as a traceback."""
-    from profwin.cli import check
-
     class Plain:
         encoding = "ascii"
         written = ""
@@ -174,5 +173,5 @@ def test_a_terminal_without_unicode(monkeypatch, capsys):
 
     plain = Plain()
     monkeypatch.setattr(sys, "stdout", plain)
-    check._print("a…é")
+    show("a…é")
     assert plain.written == "a\\u2026\\xe9\n"
