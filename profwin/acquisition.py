@@ -41,7 +41,7 @@ def acquiring(session: Session, interval: Interval) -> Generator[LockWait, None,
         held = session.take(interval)
         if held is not None:
             return held
-        attempt = session.attempt(interval, lambda holder: waits_for(interval, holder, on_busy))
+        attempt = session.attempt(interval, lambda holder: waits_for(interval, holder, on_busy, session.fellow))
     except RegistryError as error:
         return error
     left = session.budget.left(interval.keys, interval.step)

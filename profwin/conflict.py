@@ -50,10 +50,20 @@ def joins(interval: Interval, collection: Collection, continues: Callable[[int, 
     return bool(collection.members) or goes_on(collection, interval.step, continues)
 
 
-def waits_for(interval: Interval, holder: Holder | None, on_busy: str) -> bool:
+def waits_for(interval: Interval, holder: Holder | None, on_busy: str, fellow: Callable[[Holder], bool]) -> bool:
     """Say whether an interval waits for a device that another process holds, or that is unknown (no holder).
 
     A stage never waits for another process's training: that one's body may need this process in a collective, and
-    waiting stalls every rank (3.0 s a stage in a run of two ranks, measured).
+    waiting stalls every rank (3.0 s a stage in a run of two ranks, measured). A window of a rank does not wait for the
+    training of a fellow rank either: it needs this one just as much (two ranks on one device, with an all-reduce in
+    their first stage, else spent the wait budget once a step, measured).
+
+    Args:
+        interval: what wants the device.
+        holder: who has it.
+        on_busy: the setting.
+        fellow: says of a holder whether it is another rank of this process's group.
     """
-    return on_busy == "wait" and (interval.what == "window" or holder is None or holder.kind != "training")
+    if on_busy != "wait":
+        return False
+    return holder is None or holder.kind != "training" or (interval.what == "window" and not fellow(holder))

@@ -6,6 +6,7 @@ import os
 import re
 import time
 
+from profwin.registry.holder import shortened
 from profwin.registry.process import ProcessIdentity, gone, identity
 
 TYPE_CHECKING = False
@@ -13,9 +14,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from typing import Any
 
+    from profwin.registry.holder import Holder
     from profwin.run import Run
 
-__all__ = ["Origin", "attempt_of_launch", "without_ended_run"]
+__all__ = ["Origin", "attempt_of_launch", "fellow_rank", "without_ended_run"]
 
 _ATTEMPT = re.compile(r"_a(\d+)(?:\.\d+)?\.jsonl$")
 _TRIES, _PAUSE = 50, 1e-3
@@ -100,6 +102,12 @@ def attempt_of_launch(run: Run, least: int) -> tuple[int, int | None]:
         return newest, None
     rivals = [header for header in headers if header.get("root") and _at_work(run, header)]
     return max(newest + 1, least), next((int(header["pid"]) for header in rivals), None)
+
+
+def fellow_rank(run: Run, holder: Holder) -> bool:
+    """Say whether a device's holder is another rank of this process's group: the same launcher started both."""
+    here = (run.boot, identity().namespace, shortened(run.name))
+    return (holder.boot, holder.namespace, holder.run) == here and _parent(holder.pid) == os.getppid()
 
 
 def _journals(directory: str) -> Iterator[tuple[str, int]]:

@@ -106,6 +106,13 @@ class Session:
             wait_for=wait_for, owner_of_mark=_processes(interval.engine),
         )  # fmt: skip
 
+    def fellow(self, holder: Holder) -> bool:
+        """Say whether a device's holder is another rank of the group that this process is a rank of."""
+        from profwin.launch import fellow_rank
+
+        ranks = self._world is not None and self._world.isdigit() and int(self._world) > 1
+        return ranks and self.run.rank is not None and fellow_rank(self.run, holder)
+
     def take(self, interval: Interval) -> Held | None:
         """Take an interval's devices if all are free this moment.
 

@@ -138,7 +138,7 @@ SKIPPED_BUSY = Code(
     "See who held it: end its window before, raise wait_budget, or record less there.",
 )  # fmt: skip
 SKIPPED_PEER = Code(
-    "skipped-peer", "warning", "A stage ran unrecorded because another process trained on its device.",
+    "skipped-peer", "warning", "Something ran unrecorded because another process trained on its device.",
     "Give each training process a device of its own, or select one rank for each device.",
 )  # fmt: skip
 SKIPPED_UNKNOWN = Code(

@@ -13,7 +13,9 @@ import torch, torch.distributed as distributed
 torch.set_num_threads(1)
 distributed.init_process_group("gloo", init_method="file://{store}", rank={rank}, world_size=2)
 if {profiled}:
-    profwin.configure(steps="0-2", backend={backend!r}, output={output!r}, devices="pretend:card", run="r")
+    profwin.configure(
+        steps="0-2", backend={backend!r}, output={output!r}, devices="pretend:card", run="r", wait_budget=600
+    )
 torch.manual_seed(7)
 weight = torch.randn(16, 16)
 late = {late}
@@ -24,6 +26,11 @@ def reduce(value):
     return value
 
 for step in range(3):
+    if {windows}:
+        if late and {rank} == 0:
+            time.sleep(0.2)
+        with rollout_window(step):
+            time.sleep(0.01)
     with training_step(step):
         for name in ("log_probs", "critic_update", "actor_update"):
             if late and {rank} == 1:
@@ -45,11 +52,19 @@ os._exit(0)
 """
 
 
-def ranks(tmp_path, *, profiled, late=False, backend="record"):
+def ranks(tmp_path, *, profiled, late=False, backend="record", windows=False):
     """Run both ranks; return what each found."""
     store = tmp_path / f"store-{profiled}"
     scripts = [
-        RANK.format(rank=rank, store=store, profiled=profiled, backend=backend, output=str(tmp_path / "out"), late=late)
+        RANK.format(
+            rank=rank,
+            store=store,
+            profiled=profiled,
+            backend=backend,
+            output=str(tmp_path / "out"),
+            late=late,
+            windows=windows,
+        )
         for rank in (0, 1)
     ]
     results = []
@@ -82,6 +97,17 @@ def test_two_ranks_on_one_device(tmp_path, plain, late):
     assert {reason for _, reason in evidence.skips()} == {"peer"}
     assert len(evidence.recorded()) + len(evidence.skips()) == 18
     assert len(evidence.recorded()) >= 9
+
+
+@pytest.mark.parametrize("late", [False, True])
+def test_windows_of_two_ranks_on_one_device(tmp_path, plain, late):
+    """A rank that still has its window before it does not wait for one whose first stage already needs it."""
+    profiled = ranks(tmp_path, profiled=True, late=late, windows=True)
+    assert [each[0] for each in plain] == [each[0] for each in profiled]
+    evidence = Evidence(tmp_path / "out")
+    evidence.check()
+    assert {reason for _, reason in evidence.skips()} == {"peer"}
+    assert not late or ("rollout", "peer") in evidence.skips()
 
 
 def test_two_ranks_with_a_real_profiler(tmp_path, plain):
