@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import itertools
+import json
 import os
 import shutil
 from collections import Counter
@@ -58,8 +59,23 @@ def test_slices_are_as_many_as_counted(path):
     """What is drawn is what was counted."""
     recording = read(path)
     found = list(reader(path).slices(str(REAL), path))
-    assert len(found) == recording.tally.slices
+    assert sum(one.kind == "slice" for one in found) == recording.tally.slices
     assert all(one.start <= one.end for one in found)
+
+
+def test_each_event_of_a_timeline_is_drawn():
+    """Slices, ends of arrows and values of counters are as many as another reader finds, with the same numbers."""
+    path = "ascend/test/data/pytorch/text/level0/rank0_ascend_pt"
+    events = json.loads((REAL / path / "ASCEND_PROFILER_OUTPUT/trace_view.json").read_text())
+    expected = Counter(event["ph"] for event in events if event["ph"] != "M")
+    found = list(ascend.slices(str(REAL), path))
+    kinds = {"slice": "X", "flow-start": "s", "flow-end": "f", "counter": "C"}
+    assert Counter(kinds[each.kind] for each in found) == expected
+    assert expected == {"X": 3379, "s": 606, "f": 611, "C": 3716}
+    arrows = Counter((event["ph"], event["cat"], str(event["id"])) for event in events if event["ph"] in "sf")
+    assert Counter((kinds[each.kind], each.category, each.flow) for each in found if each.flow) == arrows
+    values = sorted(next(iter(event["args"].values())) for event in events if event["ph"] == "C")
+    assert sorted(each.value for each in found if each.kind == "counter") == values
 
 
 def test_the_stages_of_one_step_do_not_overlap():

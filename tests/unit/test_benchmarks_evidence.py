@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import gzip
 import json
+from collections import Counter
 
 import pytest
 
+from benchmarks import big_ascend
 from benchmarks.__main__ import main
 from benchmarks.big_run import STAGES, write_run
 from benchmarks.big_trace import MADE, base, write_trace
@@ -25,6 +27,7 @@ def test_the_commands_on_big_files_are_measured(capsys, monkeypatch):
         "made here repeated",
         "one process / two processes",
         "slices a second",
+        "Ascend: peak memory",
         "the report's page",
         "PEERS_PYTHON is not set",
     ):
@@ -43,6 +46,28 @@ def test_a_trace_is_repeated_later_and_with_numbers_of_its_own(tmp_path, monkeyp
     launches = [event for event in read if event.get("cat") == "cuda_runtime"]
     assert len({event["args"]["correlation"] for event in launches}) == len(launches) == 20_000
     assert [event["ts"] for event in launches] == sorted(event["ts"] for event in launches)
+
+
+@pytest.mark.parametrize("real", [True, False])
+def test_an_ascend_timeline_is_repeated_later_and_with_arrows_of_its_own(tmp_path, monkeypatch, real):
+    """The repeated timeline is JSON, has as many events as are said, and arrows have as many ends as they had."""
+    if not real:
+        monkeypatch.setenv("PROFWIN_REAL_TRACES", "absent")
+    timeline = big_ascend.base()
+    events, size = big_ascend.write_timeline(tmp_path / "a/trace_view.json", timeline, 2)
+    text = (tmp_path / "a/trace_view.json").read_text()
+    read = json.loads(text)
+    assert (len(read), len(text)) == (events, size)
+    length = len(timeline.events)
+    same = ("ph", "name", "pid", "args")
+    assert all(each.get(key) == old.get(key) for each, old in zip(read, timeline.events, strict=False) for key in same)
+    first, second = (Counter((each["cat"], str(each["id"])) for each in part if each["ph"] in "sf")
+                     for part in (read[:length], read[length : 2 * length]))  # fmt: skip
+    assert not first & second
+    assert sorted(first.values()) == sorted(second.values())
+    assert max(float(each["ts"]) for each in read[:length]) < min(
+        float(each["ts"]) for each in read[length : 2 * length]
+    )
 
 
 def test_the_journals_of_many_ranks_are_a_run_in_which_nothing_is_amiss(tmp_path):

@@ -160,6 +160,7 @@ def test_recordings_are_counted_by_step_and_stage():
 
 def test_a_terminal_without_unicode(monkeypatch, capsys):
     """What the terminal's encoding lacks is shown as its escape, not as a traceback."""
+
     class Plain:
         encoding = "ascii"
         written = ""
