@@ -23,9 +23,11 @@ class ObjectEngine:
     """Adapt an object.
 
     ``start_profile`` is called with those of the keywords ``directory``, ``profile_prefix`` and ``metadata`` that its
-    signature accepts (vLLM's ``LLM`` takes the prefix); ``stop_profile`` without arguments, and its return confirms
-    that nothing records any more. If it returns a path or a list of paths, those are listed as the window's traces.
-    Both may be coroutine functions: they run in the event loop of the ``async with`` that opened the window.
+    signature names (vLLM's ``LLM`` takes the prefix; one that only has ``**kwargs`` gets none, since it may hand them
+    to something that takes none: verl's ``LLMServerManager`` does); ``stop_profile`` without arguments, and its return
+    confirms that nothing records any more. If it returns a path (a text, or pathlib's) or a list of paths, those are
+    listed as the window's traces. Both may be coroutine functions: they run in the event loop of the ``async with``
+    that opened the window.
 
     Three attributes are read where they exist: ``devices``, names as :func:`profwin.configure` takes them;
     ``process_ids``, the processes that record, by whose death an engine that cannot be asked any more is known to have
@@ -95,11 +97,13 @@ class ObjectEngine:
 
     def stop(self) -> list[str]:
         """Call ``stop_profile``; whatever it raises passes, and means that the stop is not confirmed."""
+        from pathlib import PurePath
+
         answer = self._finished(self.target.stop_profile())
-        if isinstance(answer, (str, os.PathLike)):
+        if isinstance(answer, (str, PurePath)):
             return [os.fspath(answer)]
         if isinstance(answer, (list, tuple)):
-            return [os.fspath(path) for path in answer if isinstance(path, (str, os.PathLike))]
+            return [os.fspath(path) for path in answer if isinstance(path, (str, PurePath))]
         return []
 
     def _finished(self, answer: Any) -> Any:
@@ -117,14 +121,17 @@ class ObjectEngine:
         return _run(answer, self._loop)
 
     def _accepted(self) -> list[str]:
-        from inspect import Parameter, signature
+        from functools import partial
+        from inspect import isroutine, signature
 
+        start = self.target.start_profile
+        # Of another object its class is looked at: comparing it, as `signature` does, may be a call that it notes.
+        called = start if isroutine(start) or isinstance(start, partial) else type(start).__call__
         try:
-            parameters = signature(self.target.start_profile).parameters
+            parameters = signature(called).parameters
         except (TypeError, ValueError):
             return []
-        takes_all = any(parameter.kind is Parameter.VAR_KEYWORD for parameter in parameters.values())
-        return [name for name in _OFFERED if takes_all or name in parameters]
+        return [name for name in _OFFERED if name in parameters]
 
 
 def _run(coroutine: Any, loop: AbstractEventLoop) -> Any:
