@@ -194,7 +194,7 @@ class Window:
             return None
         from profwin.engines import adapt
 
-        engine = None if self._engine is None else adapt(self._engine)
+        engine = None if self._engine is None else adapt(self._engine, session.budget.whole)
         keys = session.keys(self._devices, engine)
         if not selected:
             session.owner.end_windows(self._step, keys, ours=engine is None)

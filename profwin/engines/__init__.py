@@ -11,6 +11,7 @@ from profwin.engines.objects import ObjectEngine
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
+    from collections.abc import Callable
     from typing import Any, Protocol
 
     class Engine(Protocol):
@@ -51,10 +52,20 @@ if TYPE_CHECKING:
 __all__ = ["ObjectEngine", "adapt"]
 
 
-def adapt(engine: object) -> Engine:
+def adapt(engine: object, patience: Callable[[], float] | None = None) -> Engine:
     """Return the adapter for what a user passed as ``engine=``.
 
+    Args:
+        engine: the object.
+        patience: says how many seconds the start of several engines is waited for; None: as long as it takes.
+
     Raises:
-        SettingError: it has no ``start_profile`` and ``stop_profile``.
+        SettingError: it has no ``start_profile`` and ``stop_profile``, and no ``replicas`` either.
     """
+    if not hasattr(engine, "start_profile") and hasattr(engine, "replicas"):
+        from profwin.engines.replicas import Replicas
+
+        several = ObjectEngine(Replicas(engine, patience))
+        several.name = type(engine).__name__
+        return several
     return ObjectEngine(engine)
