@@ -9,7 +9,8 @@
     ├── DeviceBusyError (TimeoutError)     the device stayed held beyond the wait budget       (strict)
     ├── RegistryError (OSError)            no device lock can be had from this lock directory  (strict)
     ├── BackendError (RuntimeError)        a profiler failed to start, stop or export          (strict)
-    └── EngineError (RuntimeError)         an engine failed to start or to confirm its stop    (strict)
+    ├── EngineError (RuntimeError)         an engine failed to start or to confirm its stop    (strict)
+    └── PlanError (ValueError)             a plan is wrong, at once; or does not fit the code  (strict)
 
 Outside ``strict`` those marked so are never raised: the block runs unprofiled, the journal has a record, and one
 warning is logged. Each error carries its data as attributes, pickles with them, and says what to do.
@@ -21,6 +22,7 @@ __all__ = [
     "BackendError",
     "DeviceBusyError",
     "EngineError",
+    "PlanError",
     "ProfwinError",
     "RegistryError",
     "SettingError",
@@ -144,3 +146,33 @@ class EngineError(ProfwinError, RuntimeError):
             f"{engine} failed to {action} its profiler: {problem}; its devices are unknown unless it is gone"
         )
         self.engine, self.action, self.problem = engine, action, problem
+
+
+class PlanError(ProfwinError, ValueError):
+    """A plan is no plan, or does not fit the code that it is for.
+
+    Attributes:
+        plan: its name, or the file.
+        place: where in it, as ``patch[0].target``; empty: the whole.
+        value: what stands there.
+        problem: what is wrong with it.
+        remedy: what to do instead.
+        missing: whether the only problem is that the target does not exist.
+    """
+
+    def __init__(self, plan: str, place: str, value: object, problem: str, remedy: str, missing: bool = False) -> None:
+        where = f"{place}={_shown(value)}" if place else _shown(value)
+        message = f"plan {_shown(plan)}: {where} {problem}: {remedy}"
+        # What files and modules call things must not act on a terminal.
+        super().__init__(message if message.isprintable() else ascii(message)[1:-1])
+        self.plan, self.place, self.value = plan, place, value
+        self.problem, self.remedy, self.missing = problem, remedy, missing
+
+
+def _shown(value: object) -> str:
+    """Return a value, of whatever type and size, as a short text."""
+    import reprlib
+
+    short = reprlib.Repr()
+    short.maxstring = short.maxother = short.maxlong = 120
+    return short.repr(value)

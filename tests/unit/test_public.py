@@ -24,6 +24,7 @@ EXAMPLES = {
     "BackendError": ("torch", "open", "it is broken"),
     "DeviceBusyError": ("pretend-a", "stage 'x'", 1.5),
     "EngineError": ("LLM", "stop", "TimeoutError: 3 s"),
+    "PlanError": ("trl", "patch[0].target", "a:b", "does not exist", "the nearest is 'c'"),
     "ProfwinError": ("something",),
     "RegistryError": ("locks", "is a link"),
     "SettingError": ("steps", "3-1", "numbers"),
