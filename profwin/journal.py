@@ -65,8 +65,8 @@ FIELDS: dict[str, tuple[str, ...]] = {
     "join": ("id", "collection"),
     # The interval `id` runs unrecorded.
     "skip": ("id", "reason", "device", "holder", "waited", "detail"),
-    # A finished trace, its path relative to the run's directory; or why there is none. `group_timeout` is after how many
-    # seconds collectives of the default process group give up: other ranks may wait in one meanwhile.
+    # A finished trace, its path relative to the run's directory; or why there is none. `group_timeout`: after how many
+    # seconds collectives of the default process group give up, since other ranks may wait in one meanwhile.
     "export": ("collection", "backend", "path", "bytes", "seconds", "error", "group_timeout"),
     # A stage began inside an open window of its device: the window was closed there.
     "overlap": ("id", "stage", "stage_site", "window", "window_site"),
@@ -85,6 +85,8 @@ FIELDS: dict[str, tuple[str, ...]] = {
     # is "error" where they did not arrive, or are not known to have.
     "sync": ("id", "version", "name", "side", "devices"),
     "synced": ("id", "status", "error"),
+    # Windows or stages of this name are not in every step, by the program's design: a plan says so.
+    "uneven": ("what", "name"),
     # `paused()` began and ended in this process.
     "paused": (),
     "resumed": (),

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["Account"]
 
 LONGEST_TEXT = 2000
+MOST_UNEVEN = 1000
 
 
 class Account:
@@ -63,8 +64,8 @@ class Account:
             records.Export: self._export, records.Overlap: self._overlap, records.Ask: self._ask,
             records.Asked: self._asked, records.Mark: self._mark, records.Confirmed: self._confirmed,
             records.Lost: self._lost, records.Sync: self._sync, records.Synced: self._synced,
-            records.Paused: self._paused, records.Resumed: self._resumed, records.Finding: self._note,
-            records.End: self._end, records.Process: self._process,
+            records.Uneven: self._uneven, records.Paused: self._paused, records.Resumed: self._resumed,
+            records.Finding: self._note, records.End: self._end, records.Process: self._process,
         }  # fmt: skip
 
     def follow(self, record: records.Record, number: int) -> None:
@@ -239,6 +240,10 @@ class Account:
         sync.error = None if record.error is None else _text(record.error)
         if at < sync.start:
             self._report("contradiction", number, f"weight sync {record.id} ends before it begins")
+
+    def _uneven(self, record: records.Uneven, _at: int, _number: int) -> None:
+        if len(self._run.uneven) < MOST_UNEVEN:
+            self._run.uneven.add((_text(record.what), _text(record.name)))
 
     def _paused(self, _record: records.Paused, at: int, _number: int) -> None:
         pause = incidents.Pause(self.process, at)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import islice
 
 from profwin.evidence import codes_run as codes
+from profwin.evidence.codes_plan import OF_PLANS
 from profwin.evidence.finding import Finding
 from profwin.evidence.layout import layout
 from profwin.evidence.losses import exports, losses
@@ -142,12 +143,13 @@ def _step(
         if name not in present:
             detail = f"{name!r} was asked for and is not in step {step}"
             yield Finding(codes.MISSING_STAGE, detail, run.path("."), data={"step": step, "stage": name})
-    for what, name in sorted(held.keys() - found):
+    for what, name in sorted(held.keys() - found - run.uneven):
         if what == "stage" and name not in expectation.named_stages:
             first, count = held[what, name]
             detail = f"stage {name!r} is not in step {step}, but in {count} others, such as {first}"
             yield Finding(codes.UNEVEN_STAGE, detail, run.path("."), data={"step": step, "stage": name})
-    if not any(what == "window" for what, _ in found) and any(what == "window" for what, _ in held):
+    windows = {key for key in held if key[0] == "window"}
+    if windows - run.uneven and not windows & found:
         detail = f"step {step} has {len(found)} kinds of stages and no rollout window"
         yield Finding(codes.MISSING_WINDOW, detail, run.path("."), data={"step": step})
 
@@ -155,7 +157,9 @@ def _step(
 def _notes(run: Run) -> Iterator[Finding]:
     """Pass on what processes noted, but for what is said under codes of its own."""
     for note in run.notes:
-        if note.code not in ("no-stages", "late-stop", "engine-died"):
+        if code := OF_PLANS.get(note.code):
+            yield Finding(code, note.detail, run.path(note.process.journal))
+        elif note.code not in ("no-stages", "late-stop", "engine-died"):
             detail = f"{note.code}: {note.detail}"
             yield Finding(codes.NOTED, detail, run.path(note.process.journal), data={"noted": note.code})
     for process in run.processes:

@@ -194,6 +194,13 @@ class Synced(Record):
     error: str | None = None
 
 
+class Uneven(Record):
+    """Not every step has these."""
+
+    what: str
+    name: str
+
+
 class Paused(Record):
     """A pause begins."""
 
@@ -218,5 +225,5 @@ class End(Record):
 
 Known: TypeAlias = (
     Process | Step | Enter | Exit | Open | Close | Join | Skip | Export | Overlap | Ask | Asked | Mark | Confirmed
-    | Lost | Sync | Synced | Paused | Resumed | Finding | End
+    | Lost | Sync | Synced | Uneven | Paused | Resumed | Finding | End
 )  # fmt: skip

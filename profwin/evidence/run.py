@@ -222,6 +222,7 @@ class Run:
     syncs: list[Sync] = field(default_factory=list)
     pauses: list[Pause] = field(default_factory=list)
     notes: list[Note] = field(default_factory=list)
+    uneven: set[tuple[str, str]] = field(default_factory=set)
     findings: list[Finding] = field(default_factory=list)
 
     def path(self, file: str) -> str:

@@ -103,6 +103,18 @@ def test_a_stage_that_only_other_steps_have(tmp_path: Path) -> None:
     assert codes(tmp_path) == {"uneven-stage": 1}
 
 
+@pytest.mark.parametrize("uneven", [False, True])
+def test_what_a_plan_says_is_not_in_every_step(tmp_path: Path, uneven: bool) -> None:
+    """A step may lack a window or stage of which the journal says that not every step has it."""
+    journal = JournalBuilder(tmp_path)
+    if uneven:
+        journal.write("uneven", 15, what="window", name="rollout")
+        journal.write("uneven", 15, what="stage", name="score")
+    journal.stage(4, 45, 46)
+    steps(journal, 2, stages=("update", "score"))
+    assert codes(tmp_path) == ({} if uneven else {"missing-window": 1, "uneven-stage": 1})
+
+
 def test_a_step_without_a_window(tmp_path: Path) -> None:
     """A step with stages alone is noticed where another step has a window."""
     journal = JournalBuilder(tmp_path)
