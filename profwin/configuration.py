@@ -151,6 +151,8 @@ def _begin(arguments: Mapping[str, object], *, asked: bool) -> None:
         _replaced.update({name: os.environ.get(name) for name in exports})
         _exported.update(exports)
         os.environ.update(exports)
+        if run.launched:
+            os.environ.pop("PROFWIN_LAUNCH", None)  # another session of this process is another run
         SWITCH.on = settings.steps is not None
         session.position.refresh()
         if SWITCH.on:

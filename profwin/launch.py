@@ -6,7 +6,6 @@ import os
 import re
 import time
 
-from profwin.registry.holder import shortened
 from profwin.registry.process import ProcessIdentity, gone, identity
 
 TYPE_CHECKING = False
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
     from profwin.registry.holder import Holder
     from profwin.run import Run
 
-__all__ = ["Origin", "attempt_of_launch", "fellow_rank", "without_ended_run"]
+__all__ = ["Origin", "attempt_of_launch", "fellow_rank", "first_of_launch", "launched", "without_ended_run"]
 
 _ATTEMPT = re.compile(r"_a(\d+)(?:\.\d+)?\.jsonl$")
 _TRIES, _PAUSE = 50, 1e-3
@@ -54,6 +53,26 @@ class Origin:
     def gone(self) -> bool:
         """Say whether the process is proven gone; False where nobody can tell from here, as on another host."""
         return self._process is not None and self._process.boot == identity().boot and gone(self._process)
+
+
+def launched(environment: Mapping[str, str]) -> tuple[str, Origin] | None:
+    """Return the run that ``profwin run`` began for all that its command starts, and the command's process.
+
+    None where there is none, or its command is gone: what is left of its variables then means nothing.
+    """
+    name, _, text = environment.get("PROFWIN_LAUNCH", "").partition("/")
+    origin = Origin.parse(text)
+    return None if not name or origin.gone() else (name, origin)
+
+
+def first_of_launch(run: Run) -> bool:
+    """Say whether a process is the first of its launch that has a session: it makes the run's directory."""
+    try:
+        os.makedirs(os.path.dirname(run.directory), exist_ok=True)
+        os.mkdir(run.directory)
+    except OSError:
+        return False
+    return True
 
 
 def without_ended_run(environment: dict[str, str]) -> str | None:
@@ -106,6 +125,8 @@ def attempt_of_launch(run: Run, least: int) -> tuple[int, int | None]:
 
 def fellow_rank(run: Run, holder: Holder) -> bool:
     """Say whether a device's holder is another rank of this process's group: the same launcher started both."""
+    from profwin.registry.holder import shortened  # it takes msgspec, which who starts others does without
+
     here = (run.boot, identity().namespace, shortened(run.name))
     return (holder.boot, holder.namespace, holder.run) == here and _parent(holder.pid) == os.getppid()
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from profwin.settings import Settings
 
-__all__ = ["Run", "boot_id", "safe_name", "start_time"]
+__all__ = ["Run", "boot_id", "new_name", "safe_name", "start_time"]
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9._+-]+")
 
@@ -35,6 +35,11 @@ def start_time(pid: int | str = "self") -> int:
         return 0
 
 
+def new_name() -> str:
+    """Make up the name of a run, of time and chance."""
+    return time.strftime("%Y%m%d-%H%M%S-") + os.urandom(3).hex()
+
+
 def safe_name(name: str) -> str:
     """Return a name as part of a path, another one for every name.
 
@@ -53,8 +58,8 @@ class Run:
     """One launch, as this process knows it.
 
     All processes of a launch agree on ``name`` and ``attempt``: they inherit ``PROFWIN_RUN``, ``PROFWIN_ATTEMPT`` and
-    ``PROFWIN_PARENT``, or are ranks that one launcher started. A launch that is started again under the same name, by
-    torchrun or by hand, gets the next attempt number.
+    ``PROFWIN_PARENT``, or ``PROFWIN_LAUNCH`` of ``profwin run``, or are ranks that one launcher started. A launch that
+    is started again under the same name, by torchrun or by hand, gets the next attempt number.
 
     Args:
         settings: of this process. A name that is not the inherited one is another run: nothing is inherited then.
@@ -63,7 +68,9 @@ class Run:
     Attributes:
         name: the run's id, also the name of its directory.
         attempt: 0, and one more for each restart.
-        root: whether this process began the run: it writes the manifest and runs the finish command.
+        root: whether this process began the run: it writes the manifest and runs the finish command. Under
+            ``profwin run`` that is the first that has a session, since the command itself may have none.
+        launched: whether it is the run that ``profwin run`` began.
         board: what the step board is called: the same in all processes of the launch, another one for each launch. A
             torchrun that restarts its ranks below a process that goes on keeps that process's.
         directory: ``<output>/<name>``.
@@ -76,7 +83,7 @@ class Run:
     """
 
     def __init__(self, settings: Settings, environment: Mapping[str, str]) -> None:
-        from profwin.launch import Origin, attempt_of_launch
+        from profwin.launch import Origin, attempt_of_launch, first_of_launch, launched
 
         self.rank, self.role = settings.rank, settings.role
         self.boot = boot_id()
@@ -86,13 +93,17 @@ class Run:
         inherits = environment.get("PROFWIN_RUN") in (None, "", settings.run)
         parent = environment.get("PROFWIN_PARENT") if inherits else None
         name = settings.run or _torchrun(environment)
+        launch = None if name or parent else launched(environment)
         self.root = not parent and self.rank in (None, 0)
-        self.name = name or time.strftime("%Y%m%d-%H%M%S-") + os.urandom(3).hex()
+        self.name = name or (launch[0] if launch else new_name())
         self.directory = os.path.join(settings.output, self.name)
         self.given: dict[str, int] = {}
         self.rival: int | None = None
         first = (environment.get("PROFWIN_ATTEMPT") if inherits else None) or ""
         self._origin = Origin.parse(parent) if parent else Origin.here(restarts if not first.isdigit() else 0)
+        self.launched = launch is not None and settings.steps is not None
+        if launch is not None and self.launched:
+            self._origin, self.root = launch[1], first_of_launch(self)
         if first.isdigit():
             self._first = int(first)
         elif name:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from importlib import import_module
 
 import profwin
 from profwin.errors import ProfwinError
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 __all__ = ["main"]
 
 INTERRUPTED = 130
+COMMANDS = ("check", "demo", "locks", "plan", "report", "run", "timeline")
+"""Each is a module of this package, with ``add_parser``."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -30,7 +33,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Returns:
         The exit code. Wrong usage, ``--help`` and ``--version`` raise SystemExit, as argparse does.
     """
-    parsed = _parser().parse_args(arguments)
+    arguments = sys.argv[1:] if arguments is None else arguments
+    parsed = _parser(*arguments[:1]).parse_args(arguments)
     try:
         return int(parsed.run(parsed))
     except ProfwinError as error:
@@ -41,15 +45,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return INTERRUPTED
 
 
-def _parser() -> argparse.ArgumentParser:
-    from profwin.cli import check, demo, locks, report, timeline
-
+def _parser(first: str = "") -> argparse.ArgumentParser:
+    """Return the parser; where the first argument names a command, of that alone: the others would never be asked."""
     parser = argparse.ArgumentParser(
         prog="profwin",
         description="Profile rollout and training on shared devices without overlap, and prove it.",
     )
     parser.add_argument("--version", action="version", version=f"%(prog)s {profwin.__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for module in (check, demo, locks, report, timeline):
-        module.add_parser(commands)
+    for command in (first,) if first in COMMANDS else COMMANDS:
+        import_module(f"profwin.cli.{command}").add_parser(commands)
     return parser
