@@ -9,11 +9,14 @@ from typing import TYPE_CHECKING
 
 from benchmarks import (
     calls,
+    clients,
     demo_steps,
     evidence,
     handover,
+    launching,
     locks,
     neighbours,
+    patching,
     requests,
     stages,
     startup,
@@ -28,6 +31,7 @@ if TYPE_CHECKING:
 
 BENCHMARKS: dict[str, Callable[[Plan], Iterator[Figure | Skipped]]] = {
     "calls": calls.run,
+    "patch": patching.run,
     "locks": locks.run,
     "handover": handover.run,
     "requests": requests.run,
@@ -36,7 +40,9 @@ BENCHMARKS: dict[str, Callable[[Plan], Iterator[Figure | Skipped]]] = {
     "neighbours": neighbours.run,
     "torch": traces.run,
     "demo": demo_steps.run,
+    "trl": clients.run,
     "startup": startup.run_startup,
+    "launch": launching.run,
     "memory": startup.run_memory,
     "check": evidence.run_check,
     "files": evidence.run_files,

@@ -119,19 +119,22 @@ def paired(variants: dict[str, Callable[[], float]], rounds: int, seed: int) -> 
     return measured
 
 
-def in_fresh_process(function: Callable[..., Any], *, pinned: bool = False, **arguments: Any) -> Any:
+def in_fresh_process(
+    function: Callable[..., Any], *, pinned: bool = False, python: str = sys.executable, **arguments: Any
+) -> Any:
     """Run a module-level function of this package in a new interpreter and return its JSON-able result.
 
     Args:
         function: what to run; it is found by name in the new process.
         pinned: bind the process to one CPU, for figures of nanoseconds.
+        python: the interpreter.
         arguments: JSON-able keyword arguments.
 
     Raises:
         RuntimeError: the process failed; the message ends with its last error lines.
         subprocess.TimeoutExpired: it hung.
     """
-    command = [sys.executable, "-m", "benchmarks.measure", function.__module__, function.__name__]
+    command = [python, "-m", "benchmarks.measure", function.__module__, function.__name__]
     call = json.dumps({"pinned": pinned, "arguments": arguments})
     process = subprocess.run(
         command,

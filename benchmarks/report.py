@@ -29,7 +29,7 @@ class Figure(NamedTuple):
         target: what it must reach, or None where it is shown for comparison alone.
         rule: ``"most"`` and ``"least"`` bound the figure; ``"same"`` wants an interval that holds 1 and is
             at most twice the target wide; ``"not more"`` one that begins at most at 1 and ends at most the target
-            above it.
+            above it; ``"within"`` one whose ends both lie at most the target from 1.
         count: how many values the figure rests on.
         detail: further words.
     """
@@ -54,6 +54,8 @@ class Figure(NamedTuple):
             reached = self.low <= 1.0 <= self.high and (self.high - self.low) / 2 <= self.target
         elif self.rule == "not more" and self.low is not None and self.high is not None:
             reached = self.low <= 1.0 and self.high <= 1.0 + self.target
+        elif self.rule == "within" and self.low is not None and self.high is not None:
+            reached = 1.0 - self.target <= self.low and self.high <= 1.0 + self.target
         else:
             reached = self.value >= self.target if self.rule == "least" else self.value <= self.target
         return "reached" if reached else "missed"
@@ -164,7 +166,7 @@ def table(lines: Iterable[Figure]) -> str:
     )
 
 
-_SIGNS = {"most": "<=", "least": ">=", "same": "1 +-", "not more": "<= 1 +"}
+_SIGNS = {"most": "<=", "least": ">=", "same": "1 +-", "not more": "<= 1 +", "within": "in 1 +-"}
 
 
 def _short(value: float) -> str:

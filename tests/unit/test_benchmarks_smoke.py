@@ -92,6 +92,9 @@ def test_the_verdict_follows_the_rule_of_the_target():
     assert Figure("b", "w", 0.8, "x", 0.7, 0.9, 0.1, "not more").verdict == "reached"
     assert Figure("b", "w", 1.05, "x", 1.01, 1.09, 0.1, "not more").verdict == "missed"
     assert Figure("b", "w", 1.05, "x", 0.99, 1.2, 0.1, "not more").verdict == "missed"
+    assert Figure("b", "w", 1.01, "x", 1.005, 1.015, 0.02, "within").verdict == "reached"
+    assert Figure("b", "w", 1.01, "x", 0.995, 1.025, 0.02, "within").verdict == "missed"
+    assert Figure("b", "w", 0.99, "x", 0.975, 1.005, 0.02, "within").verdict == "missed"
     assert Figure("b", "w", 1.0, "us").verdict == ""
     assert "<= 1 us" in table([Figure("b", "w", 0.5, "us", target=1.0)])
 
