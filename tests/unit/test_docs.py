@@ -4,7 +4,8 @@ How a page marks what it shows:
 
 - ``console``: lines that begin with ``$`` are run by bash, in the page's order and in the page's own empty directory;
   the other lines are what standard output must show, in that order, ``…`` standing for anything.
-- ``python`` with a first line ``# name.py``: is written to that file, for the commands after it.
+- ``python`` with a first line ``# name.py``, and ``toml`` with ``# name.toml``: is written to that file, for the
+  commands after it.
 - ``python`` without: is run as a program of its own.
 - any other mark, such as ``text`` or ``sh``: is not run, and the page says why.
 """
@@ -28,7 +29,7 @@ ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
 PAGES = sorted([*DOCS.rglob("*.md"), ROOT / "README.md"])
 _BLOCK = re.compile(r"^```(\S+)[^\n]*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-_FILE = re.compile(r"# (\w+\.py)\n")
+_FILE = re.compile(r"# (\w+\.(?:py|toml))\n")
 _LINK = re.compile(r"\]\(([^)#\s]+)?(?:#([^)\s]+))?\)")
 
 
@@ -79,12 +80,11 @@ def shell(tmp_path, locks):
 def test_what_a_page_shows_works(page, shell):
     """Every command and program of a page runs, in the page's order, and prints what the page shows."""
     for mark, text in _blocks(page):
-        if mark == "python":
-            file = _FILE.match(text)
-            if file:
-                (shell.folder / file[1]).write_text(text)
-            else:
-                shell("python", "-c", text)
+        file = _FILE.match(text)
+        if file and mark in ("python", "toml"):
+            (shell.folder / file[1]).write_text(text)
+        elif mark == "python":
+            shell("python", "-c", text)
         elif mark == "console":
             _run_session(text, shell)
 
@@ -147,7 +147,7 @@ def _literals(pattern: str) -> set[str]:
 def test_journal_page_lists_every_finding():
     """The page on the journal explains each finding that the code may write."""
     listed = {row[0].strip("`") for row in _rows("reference/journal.md", "Findings")}
-    assert listed == _literals(r"\bfinding\(")
+    assert listed == _literals(r"\b(?:finding|note)\(")
 
 
 def test_journal_page_lists_every_reason():
@@ -206,7 +206,12 @@ def test_api_page_lists_every_name():
 
 
 @pytest.mark.parametrize(
-    "command", ["profwin", "profwin check", "profwin demo", "profwin locks", "profwin report", "profwin timeline"]
+    "command",
+    [
+        "profwin",
+        *(f"profwin {name}" for name in ("check", "demo", "locks", "plan", "report", "run", "timeline")),
+        *(f"profwin plan {name}" for name in ("list", "show", "check")),
+    ],
 )
 def test_command_line_page_shows_the_help(command, shell):
     """The page on the command line has every word of each command's help, in order."""

@@ -1,0 +1,64 @@
+"""A worker in a process of its own, as Ray has it: it learns from weight syncs which step it trains.
+
+``python -m fully_async_driver.worker`` prints what happened; an argument is a target that is left out of the plan.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+import tempfile
+from contextlib import redirect_stdout
+
+from verl_driver.__main__ import quiet
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+__all__ = ["drive"]
+
+
+def drive(without: Sequence[str], directory: str) -> list[str]:
+    """Train two steps, with one recording a step, and one that is not profiled; return the log."""
+    from verl_driver.devicelog import DeviceLog
+
+    import profwin
+    from fully_async_driver.planned import Acts, plan
+    from fully_async_driver.rollout import HYBRID, Manager
+    from fully_async_driver.scenario import Scenario
+    from fully_async_driver.trainer import worker_group
+    from profwin.patch.installation import install, uninstall
+    from profwin.testing.backend import control
+
+    os.chmod(directory, 0o1777)
+    log = DeviceLog()
+    profwin.configure(
+        steps=[1, 2], backend="testing", collect="step", devices="pretend:trainer", output=directory, lock_dir=directory
+    )
+    control.acts = Acts(log)
+    install(plan(without))
+    try:
+        group = worker_group(Scenario("worker", discrete=False), log)
+        manager: Any = Manager(log, [], group.worker, HYBRID)
+        for version in range(4):
+            asyncio.run(manager.update_weights(version))
+            log.step = version + 1
+            if version < 3:
+                group.compute_log_prob(None)
+                group.update_actor(None)
+    finally:
+        uninstall()
+        profwin.shutdown()
+        control.reset()
+    return [f"{entry.step} {entry.what} {entry.kind}" for entry in log.entries]
+
+
+if __name__ == "__main__":
+    quiet()
+    with tempfile.TemporaryDirectory() as place, redirect_stdout(sys.stderr):
+        found = drive(sys.argv[1:], place)
+    print(json.dumps(found))
