@@ -61,7 +61,8 @@ def archive(name):
 
 
 CASES = [
-    ("perfetto", PERFETTO), ("perfetto", PACKET), ("perfetto", PERFETTO[:-4]), ("perfetto", gzip.compress(PERFETTO)),
+    ("perfetto", PERFETTO), ("perfetto", PACKET), ("perfetto", PERFETTO[:-4]),
+    ("perfetto", gzip.compress(PERFETTO, mtime=0)),
     ("xplane", XPLANE), ("xplane", message(1, message(2, b"/host:CPU") + b"\x08\x01")),
     ("memory-snapshot", SNAPSHOT), ("pickle", pickle.dumps([1, 2])), ("pickle", archive("model/data.pkl")),
     ("rocprof", b'{"rocprofiler-sdk-tool": [{"agents": []}]}'),
