@@ -146,7 +146,7 @@ def _trainer(timing: _Timing, settings: dict[str, Any]) -> Any:
     from trl import GRPOTrainer
     from trl_train import trainer
 
-    class Timed(GRPOTrainer):  # type: ignore[misc]
+    class Timed(GRPOTrainer):  # type: ignore[misc]  # TRL has no types here
         def get_batch_samples(self, *args: Any, **kwargs: Any) -> Any:
             timing.turn()
             return super().get_batch_samples(*args, **kwargs)
