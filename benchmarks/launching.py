@@ -8,7 +8,7 @@ import sys
 from time import perf_counter_ns
 from typing import TYPE_CHECKING
 
-from benchmarks.measure import Plan, environment, estimate, paired, scratch
+from benchmarks.measure import Plan, compile_package, environment, estimate, paired, scratch
 from benchmarks.report import Figure, Skipped, difference
 
 if TYPE_CHECKING:
@@ -34,6 +34,7 @@ def run(plan: Plan) -> Iterator[Figure | Skipped]:
     from profwin.patch.environment import patch_variables
     from profwin.patch.reading import find
 
+    compile_package()
     python, bare = sys.executable, environment()
     with scratch() as places:
         places.output.mkdir(exist_ok=True)

@@ -7,6 +7,7 @@ rounds. Two equal runs on a shared machine differ by several per cent; two neigh
 
 from __future__ import annotations
 
+import compileall
 import gc
 import importlib
 import json
@@ -28,6 +29,7 @@ __all__ = [
     "Estimate",
     "Plan",
     "Scratch",
+    "compile_package",
     "estimate",
     "in_fresh_process",
     "paired",
@@ -117,6 +119,11 @@ def paired(variants: dict[str, Callable[[], float]], rounds: int, seed: int) -> 
         finally:
             gc.enable()
     return measured
+
+
+def compile_package() -> None:
+    """Compile profwin as an installation does; a checkout that changed may else be compiled anew at each start."""
+    compileall.compile_dir(ROOT / "profwin", quiet=1)
 
 
 def in_fresh_process(

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import compileall
 import json
 import os
 import sys
 from typing import TYPE_CHECKING, NamedTuple
 
 from benchmarks.child import Child, run_child, run_code
-from benchmarks.measure import ROOT
+from benchmarks.measure import compile_package
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -67,8 +66,7 @@ class Sample(NamedTuple):
 
 def load(path: str) -> tuple[dict[str, Callable[[], Sample]], dict[str, str]]:
     """Return what reads a trace, by name, and for each peer that is absent the reason."""
-    # As what is installed is: a checkout that changed may be compiled anew at each start.
-    compileall.compile_dir(ROOT / "profwin", quiet=1)
+    compile_package()
     readers: dict[str, Callable[[], Sample]] = {CHECK: lambda: _check(os.path.dirname(path))}
     readers |= {name: _library(name, path, sys.executable) for name in (READER, GUNZIP)}
     absent: dict[str, str] = {}
