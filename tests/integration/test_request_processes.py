@@ -158,7 +158,9 @@ def test_a_forked_child_that_does_nothing_hears_nothing(registry):
     """A child that outlives its parent, and has never touched what it inherited, does not seem to listen."""
     with holder(registry) as other:
         other.ask("held = hold('card')")
-        child = int(other.ask("os.fork() or (time.sleep(60), os._exit(0))"))
+        other.ask("pipe = os.pipe()")
+        child = int(other.ask("os.fork() or (os.write(pipe[1], b'x'), time.sleep(60), os._exit(0))"))
+        other.ask("os.read(pipe[0], 1)")  # it has started, and let go of what it inherited
         attempt = busy(registry)
         other.kill()
         refused = not ask(registry, attempt)
