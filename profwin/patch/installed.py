@@ -15,14 +15,14 @@ from profwin.patch.notes import note
 from profwin.patch.paths import of_configure, of_patch, unfit
 from profwin.patch.plan import Configure
 from profwin.patch.replacement import Replacement, is_patched
-from profwin.patch.versions import installed, outside
+from profwin.patch.versions import mismatches
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Iterator
     from typing import Any
 
-    from profwin.patch.plan import Package, Patch, Plan
+    from profwin.patch.plan import Patch, Plan
 
 __all__ = ["Installed"]
 
@@ -158,14 +158,15 @@ class Installed:
             raise problems[0]
 
     def _compare(self) -> None:
-        for package in self.plan.packages:
-            if found := _other_version(package):
-                problem = f"is installed, and the plan is for {package.versions}"
+        packages = mismatches(self.plan)
+        for each in packages:
+            if each.other is not None:
+                value, problem = f"{each.package.name} {each.other}", f"the plan is for {each.package.versions}"
                 raise PlanError(
-                    self.plan.name, "package", f"{package.name} {found}", problem, "use a plan for that one"
+                    self.plan.name, "package", value, f"is installed, and {problem}", "use a plan for that one"
                 )
-        for sentence in outside(self.plan):
-            note("plan-note", sentence, quiet=True)
+        for each in packages:
+            note("plan-note", each.text, quiet=True)
         needed = {each.target.partition(":")[0] for each in self.plan.patches if not each.optional} - {"__main__"}
         for name in sorted(needed):
             if absent := _absent(name):
@@ -234,15 +235,3 @@ def _exported(module: ModuleType, match: Match) -> bool:
             metadata = vars(value)["__ray_metadata__"]
             return getattr(metadata, "last_export_cluster_and_job", None) is not None
     return False
-
-
-def _other_version(package: Package) -> str | None:
-    """Return the installed version of a package if it is known to be another one than the plan is for."""
-    found = installed(package.name)
-    try:
-        from packaging.specifiers import SpecifierSet
-
-        fits = found is None or SpecifierSet(package.versions).contains(found, prereleases=True)
-    except Exception:  # noqa: BLE001  # no version, or nothing to compare with: then it is not known
-        return None
-    return None if fits else found
