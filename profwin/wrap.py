@@ -30,7 +30,7 @@ if TYPE_CHECKING:
             """Return the same for a coroutine or an async generator."""
 
 
-__all__ = ["name_of", "wrap"]
+__all__ = ["dressed", "name_of", "wrap"]
 
 # The interpreter's code flags (the numbers that the standard library's inspect module names).
 _GENERATOR, _COROUTINE, _ITERABLE_COROUTINE, _ASYNC_GENERATOR = 0x20, 0x80, 0x100, 0x200
@@ -63,13 +63,17 @@ def wrap(target: Any, region: Region, *, always: bool) -> Any:
             do instead.
     """
     if type(target) is FunctionType:
-        wrapper = _closure(target, region, always)
-        functools.update_wrapper(wrapper, target)
-        # torch.compile marks what it returns; Dynamo would follow a copied mark past this wrapper.
-        for mark in [key for key in wrapper.__dict__ if key.startswith("_torchdynamo_")]:
-            del wrapper.__dict__[mark]
-        return wrapper
+        return dressed(_closure(target, region, always), target)
     return _wrap_other(target, region, always)
+
+
+def dressed(wrapper: Callable[..., Any], target: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a wrapper of a function with that one's name, documentation and attributes."""
+    functools.update_wrapper(wrapper, target)
+    # torch.compile marks what it returns; Dynamo would follow a copied mark past this wrapper.
+    for mark in [key for key in wrapper.__dict__ if key.startswith("_torchdynamo_")]:
+        del wrapper.__dict__[mark]
+    return wrapper
 
 
 def name_of(target: object) -> str:

@@ -9,6 +9,7 @@ import functools
 from types import FunctionType
 
 from profwin.switch import SWITCH, compiling
+from profwin.wrap import dressed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -48,11 +49,7 @@ def takeover(target: Any, taker: Taker, *, off: bool = False) -> Any:
     if not isinstance(target, FunctionType):
         raise TypeError("is no Python function")
     make = _around_coroutine if inspect.iscoroutinefunction(target) else _around_function
-    wrapper = make(target, taker, off)
-    functools.update_wrapper(wrapper, target)
-    for mark in [key for key in wrapper.__dict__ if key.startswith("_torchdynamo_")]:
-        del wrapper.__dict__[mark]
-    return wrapper
+    return dressed(make(target, taker, off), target)
 
 
 def _around_function(target: Callable[..., Any], taker: Taker, off: bool) -> Callable[..., Any]:
