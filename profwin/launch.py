@@ -7,6 +7,7 @@ import re
 import time
 
 from profwin.registry.process import ProcessIdentity, gone, identity
+from profwin.run import process_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ class Origin:
     def here(cls, restarts: int) -> Origin:
         """Return this process."""
         own = identity()
-        return cls(f"{own.pid}-{own.start}-{own.namespace}-{restarts}-{own.boot}", restarts, own)
+        return cls(process_text(own.pid, own.start, own.namespace, restarts, own.boot), restarts, own)
 
     @classmethod
     def parse(cls, text: str) -> Origin:

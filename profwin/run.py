@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from profwin.settings import Settings
 
-__all__ = ["Run", "boot_id", "new_name", "safe_name", "start_time"]
+__all__ = ["Run", "boot_id", "new_name", "process_text", "safe_name", "start_time"]
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9._+-]+")
 
@@ -38,6 +38,11 @@ def start_time(pid: int | str = "self") -> int:
 def new_name() -> str:
     """Make up the name of a run, of time and chance."""
     return time.strftime("%Y%m%d-%H%M%S-") + os.urandom(3).hex()
+
+
+def process_text(pid: int, start: int, namespace: int, restarts: int, boot: str) -> str:
+    """Describe a process as :class:`profwin.launch.Origin` reads it."""
+    return f"{pid}-{start}-{namespace}-{restarts}-{boot}"
 
 
 def safe_name(name: str) -> str:
