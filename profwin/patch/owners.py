@@ -33,11 +33,11 @@ def loop_of(plan: str, name: str, owner: object, make: Callable[[], Loop]) -> Lo
     """
     key = (plan, name, id(owner))
     found = _loops.get(key)
-    if found is None or _object(found[0]) is not owner:
+    if found is None or found[0]() is not owner:
         loop = make()
         with _lock:
             found = _loops.get(key)
-            if found is None or _object(found[0]) is not owner:
+            if found is None or found[0]() is not owner:
                 found = _loops[key] = (_weak(owner, _loops, key), loop)
     return found[1]
 
@@ -55,7 +55,7 @@ def end_step(plan: str, name: str, owner: object, session: Session) -> None:
     """Leave the training step that the owner is in, if any; one of a session that has ended was left with it."""
     with _lock:
         found = _steps.pop((plan, name, id(owner)), None)
-    if found is not None and found[1] is session and _object(found[0]) is owner:
+    if found is not None and found[1] is session and found[0]() is owner:
         found[2].__exit__(None, None, None)
 
 
@@ -77,21 +77,7 @@ def _weak(owner: object, table: dict[Any, Any], key: tuple[str, str, int]) -> An
     try:
         return weakref.ref(owner, gone)
     except TypeError:  # None, or an object with slots: it is held
-        return _Held(owner)
-
-
-class _Held:
-    __slots__ = ("_owner",)
-
-    def __init__(self, owner: object) -> None:
-        self._owner = owner
-
-    def __call__(self) -> object:
-        return self._owner
-
-
-def _object(reference: Callable[[], object]) -> object:
-    return reference()
+        return lambda: owner
 
 
 def _after_fork() -> None:
