@@ -10,6 +10,7 @@
     ├── RegistryError (OSError)            no device lock can be had from this lock directory  (strict)
     ├── BackendError (RuntimeError)        a profiler failed to start, stop or export          (strict)
     ├── EngineError (RuntimeError)         an engine failed to start or to confirm its stop    (strict)
+    │   └── EngineRefusedError (RuntimeError)  it refused to start, and does not record        (strict)
     └── PlanError (ValueError)             a plan is wrong, at once; or does not fit the code  (strict)
 
 Outside ``strict`` those marked so are never raised: the block runs unprofiled, the journal has a record, and one
@@ -22,6 +23,7 @@ __all__ = [
     "BackendError",
     "DeviceBusyError",
     "EngineError",
+    "EngineRefusedError",
     "PlanError",
     "ProfwinError",
     "RegistryError",
@@ -146,6 +148,19 @@ class EngineError(ProfwinError, RuntimeError):
             f"{engine} failed to {action} its profiler: {problem}; its devices are unknown unless it is gone"
         )
         self.engine, self.action, self.problem = engine, action, problem
+
+
+class EngineRefusedError(EngineError):
+    """An engine refused to start its profiler, and nothing of this window records: its devices are free.
+
+    Attributes:
+        engine, action, problem: as in :class:`EngineError`.
+        foreign: whether it refused because somebody else's session records already.
+    """
+
+    def __init__(self, engine: str, problem: str, *, foreign: bool = False) -> None:
+        ProfwinError.__init__(self, f"{engine} refused to start its profiler: {problem}")
+        self.engine, self.action, self.problem, self.foreign = engine, "start", problem, foreign
 
 
 class PlanError(ProfwinError, ValueError):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 
 from profwin.errors import BackendError, ProfwinError, RegistryError
 
@@ -51,6 +52,7 @@ class Session:
         self.run = Run(settings, environment)
         self._world = environment.get("WORLD_SIZE")
         self._backend_classes = [load(name) for name in settings.backend]
+        self._exclusive = any(kind.exclusive for kind in self._backend_classes)
         self._backends: list[Backend] | None = None
         self.journal = Journal(self.run.journal_path(), self.run.header(settings, SCHEMA, self._world))
         self._registry: Registry | None = None
@@ -70,20 +72,25 @@ class Session:
     def backends(self) -> list[Backend]:
         """Return this process's backends; made when first asked for."""
         if self._backends is None:
-            self._backends = [kind(self.settings) for kind in self._backend_classes]
+            from profwin.backends import stand_ins
+
+            kinds = stand_ins(self._backend_classes, partial(self.finding, "backend-replaced"))
+            self._backends = [kind(self.settings) for kind in kinds]
         return self._backends
 
     def keys(self, names: Iterable[str] | None, engine: Engine | None) -> tuple[str, ...]:
         """Return the keys of the devices to lock.
 
         They are the engine's, else the given ones, else the settings', else those of this process's contexts; empty
-        where the process itself stands for its device.
+        where the process itself stands for its device, and where nothing that disturbs another recording records here.
 
         Raises:
             SettingError: a device name is wrong.
         """
         from profwin.registry.device import contexts, keys_of, unguarded
 
+        if engine is None and not self._exclusive:
+            return ()
         asked = (engine.devices if engine is not None else None) or names or self.settings.devices
         if asked is None:
             found = contexts()

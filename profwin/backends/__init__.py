@@ -11,7 +11,7 @@ from profwin.errors import SettingError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
     from contextlib import AbstractContextManager
     from typing import Any, Protocol
 
@@ -34,7 +34,12 @@ if TYPE_CHECKING:
             """
 
     class Backend(Protocol):
-        """Opens recordings. A process has one instance of each backend it uses."""
+        """Opens recordings. A process has one instance of each backend it uses.
+
+        Two class methods are optional: ``unusable() -> str | None`` says, in words, why it cannot record on this
+        machine, and may import its profiler for that; ``stand_in() -> tuple[str, str] | None`` names the backend that
+        has to record in its place in this process, and why.
+        """
 
         name: str
         exclusive: bool
@@ -55,10 +60,19 @@ if TYPE_CHECKING:
             """Return a context manager that records from its entry to its exit."""
 
 
-__all__ = ["Request", "available", "load"]
+__all__ = ["Request", "available", "load", "stand_ins"]
 
-_TABLE = {"record": "profwin.backends.record", "testing": "profwin.testing.backend", "torch": "profwin.backends.torch"}
-_NEEDS = {"torch": "torch"}
+_TABLE = {
+    "memory": "profwin.backends.memory",
+    "nsys": "profwin.backends.nsys",
+    "nvtx": "profwin.backends.nvtx",
+    "record": "profwin.backends.record",
+    "testing": "profwin.testing.backend",
+    "torch": "profwin.backends.torch",
+    "torch_npu": "profwin.backends.torch_npu",
+}
+_NEEDS = {"memory": "torch", "nsys": "nvtx", "nvtx": "nvtx", "torch": "torch", "torch_npu": "torch_npu"}
+_FROM = {"torch_npu": "install the torch_npu that fits your torch and CANN"}
 
 
 class Request:
@@ -115,13 +129,35 @@ def load(name: str) -> type[Backend]:
     return built_in
 
 
+def stand_ins(kinds: Iterable[type[Backend]], say: Callable[[str], object]) -> list[type[Backend]]:
+    """Return the classes that record in this process for those that were asked for, each once.
+
+    Args:
+        kinds: what was asked for.
+        say: told, in words, which one cannot record here, and why, where another one stands in for it.
+    """
+    found: list[type[Backend]] = []
+    for kind in kinds:
+        look = getattr(kind, "stand_in", None)
+        answer: tuple[str, str] | None = look() if look is not None else None
+        chosen = kind if answer is None else load(answer[0])
+        if answer is not None:
+            say(f"{kind.name}: {answer[1]}")
+        if chosen not in found:
+            found.append(chosen)
+    return found
+
+
 def _missing(name: str) -> str | None:
     need = _NEEDS.get(name)
     if need is None:
         return None
     from importlib.util import find_spec
 
-    return None if find_spec(need) is not None else f"no package {need!r} here: pip install 'profwin[{need}]'"
+    if find_spec(need) is not None:
+        return None
+    remedy = _FROM.get(name, f"pip install 'profwin[{need}]'")
+    return f"no package {need!r} here: {remedy}"
 
 
 def _entry_points() -> list[Any]:

@@ -24,6 +24,7 @@ EXAMPLES = {
     "BackendError": ("torch", "open", "it is broken"),
     "DeviceBusyError": ("pretend-a", "stage 'x'", 1.5),
     "EngineError": ("LLM", "stop", "TimeoutError: 3 s"),
+    "EngineRefusedError": ("vLLM at http://h:1", "409: a session is active"),
     "PlanError": ("trl", "patch[0].target", "a:b", "does not exist", "the nearest is 'c'"),
     "ProfwinError": ("something",),
     "RegistryError": ("locks", "is a link"),
@@ -144,8 +145,8 @@ def test_errors_travel_whole(name):
     assert str(again) == str(error)
     assert vars(again) == vars(error)
     assert isinstance(again, errors.ProfwinError)
-    builtin = [base.__name__ for base in kind.__bases__ if base.__module__ == "builtins"]
-    assert f"{name} ({builtin[0]})" in errors.__doc__ if name != "ProfwinError" else builtin == ["Exception"]
+    builtin = next(base.__name__ for base in kind.__mro__ if base.__module__ == "builtins")
+    assert f"{name} ({builtin})" in errors.__doc__ if name != "ProfwinError" else builtin == "Exception"
 
 
 def test_every_error_has_an_example():
