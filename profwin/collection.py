@@ -107,6 +107,8 @@ class Collection:
         request = Request(self._stem, lambda: self._metadata(version))
         names = ["engine"] if self.engine is not None else [backend.name for backend in session.backends()]
         fields: dict[str, Any] = {}
+        if self.engine is None and not session.exclusive:
+            fields["unlocked"] = True
         if waited:
             fields["waited"] = round(waited, 6)
         if version is not None:

@@ -68,12 +68,13 @@ class Entrance:
         """
         here, began, turns = threading.get_ident(), clock.now(), _TURNS
         held: Held | None = None
+        unlocked = not interval.keys or (interval.engine is None and not self.session.exclusive)
         self.session.owner.close_due()
         try:
             while True:
                 with self.session.owner.mutex:
                     verdict = self._decide(interval, here, blocking=blocking)
-                    if verdict is None and (held is not None or not interval.keys):
+                    if verdict is None and (held is not None or unlocked):
                         self.starting[interval] = here
                 if verdict is None and interval in self.starting:
                     locks, held, waited = held, None, clock.now() - began
@@ -142,7 +143,9 @@ class Entrance:
 
     def _join(self, interval: Interval, collection: Collection) -> Collection | Busy | RegistryError:
         further = tuple(key for key in interval.keys if key not in collection.keys)
-        if further and collection.engine is None:
+        if further and collection.engine is None and not self.session.exclusive:
+            collection.keys += further
+        elif further and collection.engine is None:
             try:
                 problem = collection.extend(further)
             except RegistryError as error:

@@ -59,6 +59,7 @@ FIELDS: dict[str, tuple[str, ...]] = {
         "devices",
         "waited",
         "version",
+        "unlocked",
     ),
     "close": ("collection", "reason", "seconds", "error"),
     # The interval `id`, already entered, is recorded by that collection from here on, after a pause.

@@ -35,6 +35,7 @@ class Session:
         environment: variables that say which run this process belongs to.
 
     Attributes:
+        exclusive: whether recordings of this process may disturb others on their device: then it takes device locks.
         syncs: what ``weight_sync`` keeps, by name and by whether there are windows.
     """
 
@@ -52,7 +53,7 @@ class Session:
         self.run = Run(settings, environment)
         self._world = environment.get("WORLD_SIZE")
         self._backend_classes = [load(name) for name in settings.backend]
-        self._exclusive = any(kind.exclusive for kind in self._backend_classes)
+        self.exclusive = any(kind.exclusive for kind in self._backend_classes)
         self._backends: list[Backend] | None = None
         self.journal = Journal(self.run.journal_path(), self.run.header(settings, SCHEMA, self._world))
         self._registry: Registry | None = None
@@ -82,15 +83,13 @@ class Session:
         """Return the keys of the devices to lock.
 
         They are the engine's, else the given ones, else the settings', else those of this process's contexts; empty
-        where the process itself stands for its device, and where nothing that disturbs another recording records here.
+        where the process itself stands for its device.
 
         Raises:
             SettingError: a device name is wrong.
         """
         from profwin.registry.device import contexts, keys_of, unguarded
 
-        if engine is None and not self._exclusive:
-            return ()
         asked = (engine.devices if engine is not None else None) or names or self.settings.devices
         if asked is None:
             found = contexts()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from profwin.errors import SettingError
+from profwin.options import npu_options, options_text, torch_options
 from profwin.selection import parse_names, parse_ranks, parse_steps
 
 TYPE_CHECKING = False
@@ -14,10 +15,7 @@ if TYPE_CHECKING:
 
     from profwin.selection import Selection
 
-__all__ = ["TORCH_OPTIONS", "Settings"]
-
-TORCH_OPTIONS = ("record_shapes", "profile_memory", "with_stack", "with_flops", "with_modules")
-"""What ``torch_options`` may hold: the boolean switches of ``torch.profiler.profile`` that change what is recorded."""
+__all__ = ["Settings"]
 
 _OFF = ("", "none", "off")
 
@@ -85,17 +83,6 @@ def _list(setting: str, value: Any) -> tuple[str, ...]:
     return parts
 
 
-def _options(setting: str, value: Any) -> dict[str, bool]:
-    if isinstance(value, str):
-        value = {name: True for name in value.split(",") if name}
-    allowed = f"a dict with keys among {', '.join(TORCH_OPTIONS)} and values True or False"
-    if not isinstance(value, dict) or not all(isinstance(flag, bool) for flag in value.values()):
-        raise SettingError(setting, value, allowed)
-    if unknown := [name for name in value if name not in TORCH_OPTIONS]:
-        raise SettingError(setting, unknown[0], allowed)
-    return dict(value)
-
-
 def _steps(setting: str, value: Any) -> Selection | None:
     return None if isinstance(value, str) and value.lower() in _OFF else parse_steps(value, setting=setting)
 
@@ -120,7 +107,8 @@ _TABLE: tuple[tuple[str, Callable[[str, Any], Any], Any], ...] = (
     ("lock_dir", _text, None),
     ("run", _name, None),
     ("trace_format", _choice("json", "json.gz"), "json.gz"),
-    ("torch_options", _options, None),
+    ("torch_options", torch_options, None),
+    ("npu_options", npu_options, None),
 )
 
 
@@ -155,6 +143,7 @@ class Settings:
     run: str | None
     trace_format: str
     torch_options: dict[str, bool] | None
+    npu_options: dict[str, Any] | None
 
     def __init__(self, arguments: Mapping[str, Any], environment: Mapping[str, str]) -> None:
         for name, parse, default in _TABLE:
@@ -188,7 +177,7 @@ class Settings:
             elif isinstance(value, tuple):
                 text = ",".join(value)
             elif isinstance(value, dict):
-                text = ",".join(option for option, flag in value.items() if flag)
+                text = options_text(value)
             elif hasattr(value, "text"):
                 try:
                     text = value.text()

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
         name: str
         revocable: bool
         """Whether :meth:`stop` may be called from any thread at any time, on another process's request."""
+        in_process: bool
+        """Whether it records in this process: it then keeps this process's own profilers from recording, and they it;
+        both methods are called in one thread, unless they are coroutine functions."""
 
         @property
         def detached(self) -> bool:
@@ -43,10 +46,29 @@ if TYPE_CHECKING:
             """The processes that record; empty where unknown: then only a confirmed stop frees the devices."""
 
         def start(self, directory: str, prefix: str, metadata: dict[str, Any]) -> None:
-            """Make the engine record. Returning does not prove that it does."""
+            """Make the engine record. Returning does not prove that it does.
+
+            Raises:
+                EngineRefusedError: it is certain that nothing of this window records; then :meth:`stop` is not called.
+                Exception: it may record, and is told to stop.
+            """
 
         def stop(self) -> list[str]:
             """Make the engine stop; returning confirms that it did. Return the traces that it named, if any."""
+
+        def export(self, directory: str, prefix: str) -> list[str]:
+            """Bring the traces into the window's directory, once, after a confirmed stop; its devices are free already.
+
+            Args:
+                directory, prefix: as for :meth:`start`.
+
+            Returns:
+                The paths of the finished files, wherever they are.
+
+            Raises:
+                FileNotFoundError: it left none, so it did not record.
+                Exception: they cannot be had.
+            """
 
 
 __all__ = ["ObjectEngine", "adapt"]

@@ -52,7 +52,9 @@ class ObjectEngine:
                 raise SettingError("engine", engine, "an object with the methods start_profile and stop_profile")
         self.target: Any = engine
         self.name = type(engine).__name__
-        self.revocable = bool(getattr(engine, "revocable", False))
+        self.in_process = getattr(engine, "in_process", False) is True
+        self.revocable = bool(getattr(engine, "revocable", False)) and not self.in_process
+        self._named: list[str] = []
 
     @property
     def detached(self) -> bool:
@@ -100,11 +102,13 @@ class ObjectEngine:
         from pathlib import PurePath
 
         answer = self._finished(self.target.stop_profile())
-        if isinstance(answer, (str, PurePath)):
-            return [os.fspath(answer)]
-        if isinstance(answer, (list, tuple)):
-            return [os.fspath(path) for path in answer if isinstance(path, (str, PurePath))]
-        return []
+        paths = answer if isinstance(answer, (list, tuple)) else [answer]
+        self._named = [os.fspath(path) for path in paths if isinstance(path, (str, PurePath))]
+        return self._named
+
+    def export(self, directory: str, prefix: str) -> list[str]:  # noqa: ARG002  # the object was told where they belong
+        """Return the traces that ``stop_profile`` named."""
+        return self._named
 
     def _finished(self, answer: Any) -> Any:
         from inspect import iscoroutine

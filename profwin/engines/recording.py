@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 
-from profwin.errors import EngineError
+from profwin.errors import EngineError, EngineRefusedError
 from profwin.registry.holder import Mark, gone, identity
 
 TYPE_CHECKING = False

@@ -130,6 +130,7 @@ class Account:
         collection = run.Collection(
             self.process, record.collection, _text(record.purpose), _text(record.name), record.step, record.occurrence,
             record.segment, _texts(record.backends), _texts(record.devices), at, record.waited, record.version,
+            unlocked=record.unlocked,
         )  # fmt: skip
         self._collections[record.collection] = collection
         self._run.collections.append(collection)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from itertools import islice
 
 from profwin.evidence import codes_run as codes
+from profwin.evidence.codes_backends import OF_BACKENDS
+from profwin.evidence.codes_engines import OF_ENGINES
 from profwin.evidence.codes_plan import OF_PLANS
 from profwin.evidence.finding import Finding
 from profwin.evidence.layout import layout
@@ -154,10 +156,13 @@ def _step(
         yield Finding(codes.MISSING_WINDOW, detail, run.path("."), data={"step": step})
 
 
+_NOTED = OF_BACKENDS | OF_ENGINES | OF_PLANS
+
+
 def _notes(run: Run) -> Iterator[Finding]:
     """Pass on what processes noted, but for what is said under codes of its own."""
     for note in run.notes:
-        if code := OF_PLANS.get(note.code):
+        if code := _NOTED.get(note.code):
             yield Finding(code, note.detail, run.path(note.process.journal))
         elif note.code not in ("no-stages", "late-stop", "engine-died"):
             detail = f"{note.code}: {note.detail}"

@@ -85,6 +85,7 @@ class Open(Record):
     devices: tuple[str, ...] = ()
     waited: Seconds = 0.0
     version: Number | None = None
+    unlocked: bool = False
 
 
 class Close(Record):

@@ -98,6 +98,7 @@ class Collection:
         close, reason: None if it was never closed.
         stop_seconds: what stopping took.
         waited: seconds waited for its devices.
+        unlocked: whether its devices are not locked for it, since what it records disturbs nothing there.
         intervals: what it recorded, in order of their entry, those that joined it included.
     """
 
@@ -113,6 +114,7 @@ class Collection:
     open: int
     waited: float = 0.0
     version: int | None = None
+    unlocked: bool = False
     close: int | None = None
     reason: str | None = None
     error: str | None = None

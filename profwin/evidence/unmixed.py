@@ -46,9 +46,14 @@ def unmixed(run: Run, *, timeout: float | None = None) -> Iterator[Finding]:
 
 
 def _devices(run: Run) -> dict[Key, list[Held]]:
-    """Return the collections of each device, by the time they opened; one never closed lasts to its process's end."""
+    """Return the collections of each device, by the time they opened; one never closed lasts to its process's end.
+
+    Those that disturb nothing there are left out.
+    """
     devices: dict[Key, list[Held]] = {}
     for each in run.collections:
+        if each.unlocked:
+            continue
         process = each.process
         begin = process.monotonic(each.open)
         end = process.monotonic(each.close if each.close is not None else max(process.last, each.open))
@@ -101,13 +106,17 @@ def _handovers(run: Run, devices: dict[Key, list[Held]]) -> Iterator[Finding]:
             first = bisect_left(times, begin)
             during = found[first : min(bisect_left(times, end), first + MOST_NAMED)]
             # A stage that is a span of the window's own recording is on devices of its own.
-            inside = [stage for _, stage in during if window not in stage.collections]
+            inside = [stage for _, stage in during if window not in stage.collections and not _harmless(stage)]
             if inside:
                 names = ", ".join(sorted({repr(stage.name) for stage in inside})[:5])
                 detail = f"device {key!r}: {len(inside)} stages ({names}) began while {_what(window)} went on"
                 data = {"device": key, "step": window.step, "stages": len(inside)}
                 data |= {"stage_site": inside[0].site, "window_site": _site(window)}
                 yield Finding(codes.HANDOVER_ORDER, detail, run.path(window.process.journal), data=data)
+
+
+def _harmless(stage: Interval) -> bool:
+    return bool(stage.collections) and all(collection.unlocked for collection in stage.collections)
 
 
 def _site(collection: Collection) -> str | None:
