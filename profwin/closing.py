@@ -49,9 +49,9 @@ class Closing:
         Where another thread does so already, wait for that.
         """
         here, mine = threading.get_ident(), claimed
-        mark = _BESIDE if collection.detached else here
+        marks = [_BESIDE if collection.detached else here]
         failure: ProfwinError | None = None
-        self.at_work.append(mark)
+        self.at_work += marks
         try:
             try:
                 with self._owner.mutex:
@@ -65,13 +65,16 @@ class Closing:
                         collection.stop(reason)  # Ctrl-C may have come before all was stopped
                     finally:
                         with self._owner.mutex:
+                            self.at_work.append(here)  # the process's end waits for an export, by whomever
+                            marks.append(here)
                             collection.state = "closed"
                             self._owner.collections.remove(collection)
                         self._owner.session.position.recording_changed()
             if mine:
                 failure = collection.export() or failure
         finally:
-            self.at_work.remove(mark)
+            for mark in marks:
+                self.at_work.remove(mark)
         while not mine and collection.state == "closing" and collection.thread != here:
             time.sleep(TURN)
         return failure

@@ -12,7 +12,7 @@ import time
 from functools import partial
 
 from profwin.backends import Request
-from profwin.engines.recording import EngineRecording
+from profwin.engines.recording import recording_of
 from profwin.errors import BackendError, ProfwinError
 from profwin.group import group_timeout
 from profwin.interval import number
@@ -36,6 +36,10 @@ __all__ = ["Collection"]
 _NEVER = threading.Event()  # nobody waits for what is closed by its own thread, and making one takes a microsecond
 
 
+_for_good: list[Held] = []
+"""The locks of recordings that could not be stopped: their devices are free when the process has ended."""
+
+
 class Collection:
     """Profilers that record one window, stage or step of this process, or an engine's window.
 
@@ -51,7 +55,7 @@ class Collection:
     def __init__(self, session: Session, first: Interval, *, name: str, occurrence: int, segment: int) -> None:
         self._first_version = first.version
         self.identifier = number()
-        self.session, self.engine = session, first.engine
+        self.session, self.engine, self.own = session, first.engine, first.own
         self.purpose, self.step, self.keys, self.site = first.purpose, first.step, first.keys, first.site
         self.role, self.name, self.occurrence, self.segment = first.role, name, occurrence, segment
         # Whether its start and stop may run in any thread: they may take long, so nobody should wait for ever.
@@ -60,7 +64,8 @@ class Collection:
         self.through = first.step  # the latest step inside, where a recording goes on over several
         self.state = "new"
         self.thread = threading.get_ident()
-        self.thread_bound = False  # whether it must be stopped in that thread; known once it has started
+        # Whether it must be stopped in that thread; of this process's backends known once they have started.
+        self.thread_bound = first.engine is not None and first.own and not self.detached
         self.due: str | None = None  # why it is to be closed there, after another thread asked for that
         self.held: Held | None = None
         self.failure: ProfwinError | None = None  # of a stop that ran in a thread
@@ -119,7 +124,7 @@ class Collection:
         )  # fmt: skip
         if self.engine is not None:
             engine = self.engine
-            self._enter("engine", lambda: EngineRecording(session, engine, held, self.keys, request))
+            self._enter("engine", partial(recording_of, session, engine, held, self.keys, request))
             return
         marked = []
         for backend in session.backends():
@@ -215,7 +220,10 @@ class Collection:
             write("close", collection=self.identifier, reason=reason, seconds=round(seconds, 6), **fields)
         finally:
             if held is not None:
-                held.release()
+                if failure is not None and any(getattr(each, "still_on", False) for _, each in self.recordings):
+                    _for_good.append(held)
+                else:
+                    held.release()
                 self.held = None
             self._begun = False
 
@@ -241,7 +249,7 @@ class Collection:
         size = None
         if path is not None:
             try:
-                size = os.stat(path).st_size
+                size = os.stat(path).st_size if not os.path.isdir(path) else None  # a folder's says nothing
             except OSError as missing:
                 error = str(missing)
             path = os.path.relpath(path, self.session.run.directory)

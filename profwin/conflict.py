@@ -21,9 +21,9 @@ def meet(interval: Interval, keys: tuple[str, ...], *, ours: bool) -> bool:
     Args:
         interval: what is about to begin.
         keys: devices of the collection.
-        ours: whether this process's own profilers record it, not an engine.
+        ours: whether it is recorded in this process.
     """
-    return (ours and interval.engine is None) or intersect(interval.keys, keys)
+    return (ours and interval.own) or intersect(interval.keys, keys)
 
 
 def goes_on(collection: Collection, step: int, continues: Callable[[int, int], bool]) -> bool:

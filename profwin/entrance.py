@@ -12,7 +12,7 @@ from profwin.conflict import joins, meet
 from profwin.errors import DeviceBusyError, ProfwinError, RegistryError, WindowOverlapError
 from profwin.interval import intersect
 from profwin.registry.lock import Busy, Held
-from profwin.skip import skip, turn_away
+from profwin.skip import failed, skip, turn_away
 from profwin.waits import Job, Turn
 
 TYPE_CHECKING = False
@@ -68,13 +68,13 @@ class Entrance:
         """
         here, began, turns = threading.get_ident(), clock.now(), _TURNS
         held: Held | None = None
-        unlocked = not interval.keys or (interval.engine is None and not self.session.exclusive)
+        unlocked = interval.engine is None and not self.session.exclusive
         self.session.owner.close_due()
         try:
             while True:
                 with self.session.owner.mutex:
                     verdict = self._decide(interval, here, blocking=blocking)
-                    if verdict is None and (held is not None or unlocked):
+                    if verdict is None and (held is not None or unlocked or not interval.keys):
                         self.starting[interval] = here
                 if verdict is None and interval in self.starting:
                     locks, held, waited = held, None, clock.now() - began
@@ -120,14 +120,14 @@ class Entrance:
         if self.session.owner.pauses.depth:
             return "paused"
         for other, thread in self.starting.items():
-            if meet(interval, other.keys, ours=other.engine is None):
+            if meet(interval, other.keys, ours=other.own):
                 # Waiting here for what this very thread is in the middle of would last for ever.
                 needed = thread == here or (other.engine is not None and other.engine.needs(here))
                 return "self" if needed and blocking else "wait"
-        continues, own, keys = self.session.position.continues, interval.engine is None, interval.keys
+        continues, own, keys = self.session.position.continues, interval.own, interval.keys
         for collection in self.session.owner.collections:
             # What `meet` says, without its call: there may be an open window for each of many engines.
-            if not (own and collection.engine is None) and not intersect(keys, collection.keys):
+            if not (own and collection.own) and not intersect(keys, collection.keys):
                 continue
             needed = blocking and collection.engine is not None and collection.engine.needs(here)
             if collection.state == "closing":
@@ -145,7 +145,7 @@ class Entrance:
         further = tuple(key for key in interval.keys if key not in collection.keys)
         if further and collection.engine is None and not self.session.exclusive:
             collection.keys += further
-        elif further and collection.engine is None:
+        elif further and collection.own:
             try:
                 problem = collection.extend(further)
             except RegistryError as error:
@@ -192,6 +192,8 @@ class Entrance:
             if outcome.reason == "self" and not last:
                 return None
             self.session.budget.spend((outcome.device,), interval.step, waited)
+            if interval.without(outcome):
+                return None
         interval.refused = True
         turn_away(self.session, interval, outcome, waited)
         return None
@@ -280,7 +282,7 @@ class Entrance:
                     interval.collection = collection
                     session.owner.collections.append(collection)
         except ProfwinError as error:
-            skip(session, interval, "engine" if interval.engine is not None else "backend", str(error), error)
+            skip(session, interval, failed(interval, error), str(error), error)
             return
         finally:
             if collection.state == "new":

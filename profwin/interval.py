@@ -6,8 +6,10 @@ import itertools
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from profwin.backends import LastingRange
     from profwin.collection import Collection
     from profwin.engines import Engine
+    from profwin.registry.lock import Busy
 
 __all__ = ["Interval", "intersect", "number"]
 
@@ -36,6 +38,7 @@ class Interval:
         left: whether it has ended.
         refused: whether it was turned away for want of a device.
         collection: what records it, once it is known; None if it runs unrecorded.
+        lasting_range: the named range that marks it, where that may outlast its collection.
     """
 
     __slots__ = (
@@ -44,6 +47,7 @@ class Interval:
         "engine",
         "identifier",
         "keys",
+        "lasting_range",
         "left",
         "max_seconds",
         "name",
@@ -69,6 +73,20 @@ class Interval:
         self.left = self.refused = False
         self.deadline: float | None = None
         self.collection: Collection | None = None
+        self.lasting_range: LastingRange | None = None
+
+    @property
+    def own(self) -> bool:
+        """Whether what records it records in this process, which has one session for all: no engine, or such a one."""
+        return self.engine is None or self.engine.in_process
+
+    def without(self, busy: Busy) -> bool:
+        """Go on without a device that cannot be had, where some of several engines are on others; False where not."""
+        leave_out = getattr(self.engine, "without", None)
+        if leave_out is None or not leave_out(busy):
+            return False
+        self.keys = getattr(self.engine, "keys", ())
+        return True
 
     @property
     def purpose(self) -> str:

@@ -1,8 +1,8 @@
 """The owner: every collection of this process, and its end.
 
-A process has one Kineto session, so at most one collection here uses this process's own profilers; beside it, engines
-may record on devices of their own. State changes under one mutex. Starting, stopping and exporting happen outside of
-it; other threads look again every millisecond, which is simple, and safe from Ctrl-C at any point.
+A process has one Kineto session, so at most one collection here is recorded in this process; beside it, engines in
+other processes may record on devices of their own. State changes under one mutex. Starting, stopping and exporting
+happen outside of it; other threads look again every millisecond, which is simple, and safe from Ctrl-C at any point.
 """
 
 from __future__ import annotations
@@ -163,15 +163,20 @@ class Owner:
         An interpreter that ends while a torch profiler records crashes, and one that ends during an export leaves half
         a file; daemon threads do both (measured, torch 2.13).
         """
-        here, deadline = threading.get_ident(), time.monotonic() + _PATIENCE
+        deadline = time.monotonic() + _PATIENCE
         with self.mutex:
             self.ended = True
+        self._wait_for_others(deadline)
+        self.close_all(reason)
+        self._wait_for_others(deadline)  # an engine that was late has stopped meanwhile, and its traces are being moved
+
+    def _wait_for_others(self, deadline: float) -> None:
+        here = threading.get_ident()
         while time.monotonic() < deadline:
             at_work = [*self.session.entrance.starting.values(), *self._closing.at_work]
-            if all(thread in (here, 0) for thread in at_work):  # an engine that is late is waited for below
+            if all(thread in (here, 0) for thread in at_work):  # an engine that is late is waited for by `close_all`
                 break
             time.sleep(TURN)
-        self.close_all(reason)
 
     def end_step(self, step: int | None, reason: str) -> None:
         """Close training collections that wait for the end of their step, but those that go on into the given one."""
@@ -186,18 +191,18 @@ class Owner:
         Args:
             step: of the window that begins.
             keys: its devices.
-            ours: whether this process's own profilers would record it.
+            ours: whether it would be recorded in this process.
         """
         for collection in list(self.collections):
-            shared = (ours and collection.engine is None) or intersect(keys, collection.keys)
+            shared = (ours and collection.own) or intersect(keys, collection.keys)
             if collection.purpose == "rollout" and collection.step != step and shared:
                 # Nobody may wait for it: an event loop could be what its engine needs.
                 self.close(collection, "stale", patience=0.0)
 
     def own(self) -> Collection | None:
-        """Return the collection that uses this process's profilers, if one is open."""
+        """Return the collection that is recorded in this process, if one is open."""
         for collection in self.collections:
-            if collection.engine is None and collection.state == "open":
+            if collection.own and collection.state == "open":
                 return collection
         return None
 

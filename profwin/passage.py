@@ -90,6 +90,7 @@ def enter(prepare: Prepare) -> Entered | None:
             _drive(session, interval)
             _entered(session, interval)
         except BaseException:
+            _unmark(interval)
             session.owner.leave(interval, failed=True)
             raise
         return entered
@@ -123,6 +124,7 @@ async def enter_async(prepare: Prepare) -> Entered | None:
                 await (in_thread(wait.run) if isinstance(wait, Job) else until(wait))
             _entered(session, interval)
         except BaseException as error:
+            _unmark(interval)
             entering.close()
             await _without_blocking(interval, partial(session.owner.leave, interval, failed=True), error)
             raise
@@ -165,13 +167,15 @@ def leave(entered: Entered, error: BaseException | None) -> None:
     failed = error is not None and not isinstance(error, GeneratorExit)
     with GUARD:
         try:
-            if interval.collection is not None and interval.collection.ranges is not None:
-                interval.collection.ranges.end(interval.identifier)
+            _unmark(interval)
             if failed:
                 name = type(error).__name__
                 session.journal.write("exit", id=interval.identifier, status="error", error=name)
             else:
                 session.journal.write("exit", id=interval.identifier, status="ok")
+        except BaseException:
+            _unmark(interval)  # it may have been what was interrupted
+            raise
         finally:  # for Ctrl-C
             if interval.what != "span":
                 # A generator that is closed early has not failed, but is being left by an exception all the same.
@@ -205,16 +209,24 @@ def _entered(session: Session, interval: Interval) -> None:
         _mark(interval, collection)
 
 
-def _mark(interval: Interval, collection: Collection) -> None:
-    if collection.ranges is not None and interval.scoped:
-        collection.ranges.begin(interval.identifier, interval.name)
+def _mark(interval: Interval, collection: Collection, *, resumed: bool = False) -> None:
+    if collection.ranges is not None:
+        purpose = collection.purpose if interval.what == "span" else interval.purpose
+        collection.ranges.begin(interval, purpose, resumed=resumed)
+
+
+def _unmark(interval: Interval) -> None:
+    if interval.collection is not None and interval.collection.ranges is not None:
+        interval.collection.ranges.end(interval.identifier)
+    if interval.lasting_range is not None:  # perhaps of an earlier collection
+        interval.lasting_range.end()
 
 
 def _taken_up(session: Session, interval: Interval) -> None:
     collection = interval.collection
     if collection is not None:
         session.journal.write("join", id=interval.identifier, collection=collection.identifier)
-        _mark(interval, collection)
+        _mark(interval, collection, resumed=True)
 
 
 def begin_span(session: Session, interval: Interval, collection: Collection) -> Entered:

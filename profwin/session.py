@@ -42,6 +42,7 @@ class Session:
     def __init__(self, settings: Settings, environment: Mapping[str, str]) -> None:
         from profwin.backends import load
         from profwin.budget import WaitBudget
+        from profwin.devices import DeviceKeys
         from profwin.entrance import Entrance
         from profwin.finish import FinishCommand
         from profwin.journal import SCHEMA, Journal
@@ -58,8 +59,8 @@ class Session:
         self.journal = Journal(self.run.journal_path(), self.run.header(settings, SCHEMA, self._world))
         self._registry: Registry | None = None
         self._unusable: RegistryError | None = None
+        self._device_keys = DeviceKeys(self)
         self._mount_known: tuple[str, ...] = ()
-        self._keys: dict[tuple[str, ...], tuple[str, ...]] = {}
         self._said: set[str] = set()
         self._inherited: list[Any] = []
         self._listener: Listener | None = None
@@ -73,33 +74,20 @@ class Session:
     def backends(self) -> list[Backend]:
         """Return this process's backends; made when first asked for."""
         if self._backends is None:
-            from profwin.backends import stand_ins
+            from profwin.backends import caution, stand_ins
 
             kinds = stand_ins(self._backend_classes, partial(self.finding, "backend-replaced"))
             self._backends = [kind(self.settings) for kind in kinds]
+            caution(self._backends, self.finding)
         return self._backends
 
     def keys(self, names: Iterable[str] | None, engine: Engine | None) -> tuple[str, ...]:
-        """Return the keys of the devices to lock.
-
-        They are the engine's, else the given ones, else the settings', else those of this process's contexts; empty
-        where the process itself stands for its device.
+        """Return the keys of the devices to lock; see :meth:`profwin.devices.DeviceKeys.of`.
 
         Raises:
             SettingError: a device name is wrong.
         """
-        from profwin.registry.device import contexts, keys_of, unguarded
-
-        asked = (engine.devices if engine is not None else None) or names or self.settings.devices
-        if asked is None:
-            found = contexts()
-            if not found and (problem := unguarded()) is not None and "unguarded" not in self._said:
-                self.finding("unguarded", problem)
-            return found
-        asked = (asked,) if isinstance(asked, str) else tuple(asked)
-        if asked not in self._keys:
-            self._keys[asked] = keys_of(asked)
-        return self._keys[asked]
+        return self._device_keys.of(names, engine)
 
     def attempt(self, interval: Interval, wait_for: Callable[[Holder | None], bool]) -> Attempt:
         """Begin to ask for an interval's devices.
@@ -186,8 +174,12 @@ class Session:
 
     def finding(self, code: str, detail: str) -> None:
         """Write a finding to the journal and warn of it once."""
-        self.journal.write("finding", code=code, detail=detail)
+        self.note(code, detail)
         self.warn(code, detail)
+
+    def note(self, code: str, detail: str) -> None:
+        """Write a finding to the journal, of which something else warns."""
+        self.journal.write("finding", code=code, detail=detail)
 
     def warn(self, key: str, message: str) -> None:
         """Log a warning, once for each key."""

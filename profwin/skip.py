@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from profwin.registry.lock import Busy
     from profwin.session import Session
 
-__all__ = ["skip", "turn_away"]
+__all__ = ["failed", "skip", "turn_away"]
 
 
 def skip(
@@ -52,6 +52,13 @@ def skip(
     )
     if error is not None:
         session.complain(error, raising=True)
+
+
+def failed(interval: Interval, error: ProfwinError) -> str:
+    """Return the reason of a skip where a profiler or an engine could not start."""
+    if getattr(error, "foreign", False):
+        return "foreign"
+    return "backend" if interval.engine is None else "engine"
 
 
 def turn_away(session: Session, interval: Interval, why: str | Busy | RegistryError, waited: float = 0.0) -> None:

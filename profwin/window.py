@@ -189,15 +189,18 @@ class Window:
             return None
         selected = session.position.begin_rollout(self._step, self._version)
         roles = session.settings.roles
-        selected = selected and session.position.rank_selected() and (roles is None or _ROLE in roles)
+        selected = selected and (roles is None or _ROLE in roles)
         if not selected and not session.owner.collections:
             return None
-        from profwin.engines import adapt
+        from profwin.engines import adapt, of_ranks
 
-        engine = None if self._engine is None else adapt(self._engine, session.budget.whole)
+        chosen, said = of_ranks(self._engine, session.settings.ranks)
+        selected = selected and (chosen is not None if said else session.position.rank_selected())
+        recorder = chosen if selected else self._engine
+        engine = None if recorder is None else adapt(recorder, session.budget.whole)
         keys = session.keys(self._devices, engine)
         if not selected:
-            session.owner.end_windows(self._step, keys, ours=engine is None)
+            session.owner.end_windows(self._step, keys, ours=engine is None or engine.in_process)
             return None
         if looped and engine is not None:
             from asyncio import get_running_loop
@@ -231,7 +234,9 @@ def rollout_window(
 
     Args:
         step: the loop's step, from 0; as a decorator also a callable that is given the call's arguments and returns it.
-        engine: an object with ``start_profile`` and ``stop_profile``, see :class:`profwin.engines.ObjectEngine`.
+        engine: an object with ``start_profile`` and ``stop_profile``, see :class:`profwin.engines.ObjectEngine`; vLLM's
+            ``LLM`` or ``AsyncLLM``, SGLang's ``Engine``; a server of :mod:`profwin.engines`; or a list of these, which
+            are started and stopped together, each with its own outcome.
         devices: devices that are recorded, where the engine does not say; as in :func:`profwin.configure`.
         name: of the window, in the journal and in paths.
         weight_version: version of the weights that generate; it stands in the traces of this window.
@@ -240,7 +245,7 @@ def rollout_window(
 
     Raises:
         SettingError: the step or the version is not a whole number from 0, ``max_seconds`` is no such number, or the
-            engine lacks a method.
+            engine lacks a method; or a list of engines is empty, or has one twice.
         StateError: the object is entered a second time.
         DeviceBusyError, BackendError, EngineError, RegistryError: under ``strict``, if it cannot be recorded.
     """

@@ -7,22 +7,34 @@ plain objects; HTTP servers and remote actors have the same seam.
 from __future__ import annotations
 
 from profwin.engines.objects import ObjectEngine
+from profwin.errors import SettingError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
-    from collections.abc import Callable
+    from collections.abc import Callable, Container
     from typing import Any, Protocol
+
+    from profwin.engines.sglang import SGLangServer
+    from profwin.engines.vllm import VLLMServer
 
     class Engine(Protocol):
         """An engine as a window sees it."""
 
-        name: str
-        revocable: bool
-        """Whether :meth:`stop` may be called from any thread at any time, on another process's request."""
-        in_process: bool
-        """Whether it records in this process: it then keeps this process's own profilers from recording, and they it;
-        both methods are called in one thread, unless they are coroutine functions."""
+        @property
+        def name(self) -> str:
+            """Its name, in words."""
+
+        @property
+        def revocable(self) -> bool:
+            """Whether :meth:`stop` may be called from any thread at any time, on another process's request."""
+
+        @property
+        def in_process(self) -> bool:
+            """Whether it records in this process, which has one session for it and for this process's own profilers.
+
+            It is then told in one thread, unless its methods are coroutine functions.
+            """
 
         @property
         def detached(self) -> bool:
@@ -60,7 +72,8 @@ if TYPE_CHECKING:
             """Bring the traces into the window's directory, once, after a confirmed stop; its devices are free already.
 
             Args:
-                directory, prefix: as for :meth:`start`.
+                directory: as for :meth:`start`.
+                prefix: as for :meth:`start`.
 
             Returns:
                 The paths of the finished files, wherever they are.
@@ -71,19 +84,50 @@ if TYPE_CHECKING:
             """
 
 
-__all__ = ["ObjectEngine", "adapt"]
+__all__ = ["ObjectEngine", "SGLangServer", "VLLMServer", "adapt", "of_ranks"]
+
+_LAZY = {"SGLangServer": "profwin.engines.sglang", "VLLMServer": "profwin.engines.vllm"}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _LAZY:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    try:
+        return getattr(import_module(_LAZY[name]), name)
+    except ModuleNotFoundError as error:
+        raise ImportError(f"{name} needs {error.name}: pip install 'profwin[engines]'", name=error.name) from error
+
+
+_METHODS = ("attach", "obstacle", "needs", "start", "stop", "export")
 
 
 def adapt(engine: object, patience: Callable[[], float] | None = None) -> Engine:
     """Return the adapter for what a user passed as ``engine=``.
 
     Args:
-        engine: the object.
+        engine: the object, or a list or tuple of them. One that is an :class:`Engine` already is used as it is.
         patience: says how many seconds the start of several engines is waited for; None: as long as it takes.
 
     Raises:
-        SettingError: it has no ``start_profile`` and ``stop_profile``, and no ``replicas`` either.
+        SettingError: it has no ``start_profile`` and ``stop_profile``, and no ``replicas`` either; or a list is
+            empty, or has one twice.
     """
+    if isinstance(engine, (list, tuple)):
+        from profwin.engines.several import Several
+
+        if not engine or len({id(each) for each in engine}) < len(engine):
+            raise SettingError("engine", engine, "one or several engines, each once")
+        return Several(adapt(each, patience) for each in engine)
+    if all(hasattr(type(engine), method) for method in _METHODS):
+        ready: Engine = engine  # type: ignore[assignment]  # nothing else has all these methods
+        return ready
+    from profwin.engines.inference import recognised
+
+    known = recognised(engine)
+    if known is not None:
+        return known
     if not hasattr(engine, "start_profile") and hasattr(engine, "replicas"):
         from profwin.engines.replicas import Replicas
 
@@ -91,3 +135,28 @@ def adapt(engine: object, patience: Callable[[], float] | None = None) -> Engine
         several.name = type(engine).__name__
         return several
     return ObjectEngine(engine)
+
+
+def of_ranks(engine: object, ranks: Container[int] | None) -> tuple[object | None, bool]:
+    """Choose from what a user passed as ``engine=`` what is to record where only some ranks are selected.
+
+    An engine that says which devices it spans records if the rank of one of them is selected; the others of its
+    devices are then recorded too.
+
+    Args:
+        engine: an engine or a list of them; None: this process.
+        ranks: ranks of devices in the whole launch; None for all.
+
+    Returns:
+        What is left; None: nothing. And whether that was said by engines: else the rank of this process decides.
+    """
+    if ranks is None or engine is None:
+        return engine, False
+    from profwin.engines.several import spans
+
+    if not isinstance(engine, (list, tuple)):
+        spanned = spans(engine)
+        return engine if spanned is None or any(rank in ranks for rank in spanned) else None, spanned is not None
+    answers = [of_ranks(each, ranks) for each in engine]
+    left = [chosen for chosen, _ in answers if chosen is not None]
+    return left or None, any(said for _, said in answers)

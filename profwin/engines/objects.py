@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from threading import get_ident
 
 from profwin.errors import SettingError
 
@@ -64,13 +65,13 @@ class ObjectEngine:
     def attach(self, loop: AbstractEventLoop) -> None:
         """Use the event loop that runs in this thread, if the methods are coroutine functions."""
         if self._asynchronous():
-            import threading
-
-            self._loop, self._thread = loop, threading.get_ident()
+            self._loop, self._thread = loop, get_ident()
 
     def obstacle(self) -> str | None:
         """Say that its methods are coroutine functions, where there is no event loop to run them in."""
-        return _NO_LOOP if self._loop is None and self._asynchronous() else None
+        if self._loop is None:
+            return _NO_LOOP if self._asynchronous() else None
+        return _NO_LOOP if self._loop.is_closed() or self.needs(get_ident()) else None
 
     def _asynchronous(self) -> bool:
         from inspect import iscoroutinefunction
@@ -89,8 +90,9 @@ class ObjectEngine:
 
     @property
     def process_ids(self) -> tuple[int, ...]:
-        """The engine's own ``process_ids``; empty where it has none."""
-        return tuple(getattr(self.target, "process_ids", None) or ())
+        """The engine's own ``process_ids``, empty where it has none; and this process, where it records in it."""
+        here = (os.getpid(),) if self.in_process else ()
+        return tuple(dict.fromkeys((*here, *(getattr(self.target, "process_ids", None) or ()))))
 
     def start(self, directory: str, prefix: str, metadata: dict[str, Any]) -> None:
         """Call ``start_profile``; whatever it raises passes."""
@@ -117,9 +119,7 @@ class ObjectEngine:
             if hasattr(answer, "__await__"):
                 raise RuntimeError(f"it returned {answer!r}, which is not done yet: make it a coroutine function")
             return answer
-        import threading
-
-        if self._loop is None or self._loop.is_closed() or self._thread == threading.get_ident():
+        if self._loop is None or self._loop.is_closed() or self.needs(get_ident()):
             answer.close()
             raise RuntimeError(_NO_LOOP)
         return _run(answer, self._loop)

@@ -3,45 +3,78 @@
 from __future__ import annotations
 
 import os
+import sys
 import time
 
-from profwin.errors import EngineError, EngineRefusedError
-from profwin.registry.holder import Mark, gone, identity
+from profwin.engines.marks import Marks
+from profwin.errors import EngineError, EngineRefusedError, RegistryError
+from profwin.registry.holder import Mark, gone
+from profwin.registry.process import identities
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
-    from profwin.backends import Request
+    from profwin.backends import Recording, Request
     from profwin.engines import Engine
     from profwin.registry.lock import Held
     from profwin.session import Session
 
-__all__ = ["EngineRecording"]
+__all__ = ["EngineRecording", "recording_of"]
 
 _DYING = 0.25
 """Seconds that a killed process gets to be gone: its connections break a moment before."""
+
+
+def occupied() -> str | None:
+    """Say, in words, which profiler records in this process, so that an engine cannot record here too; None if none.
+
+    torch 2.13 lets a second profiler start, and the first one loses all that it has (measured); so it is looked for.
+    """
+    if "torch" not in sys.modules:
+        return None
+    from profwin.backends.torch import foreign
+
+    return foreign()
+
+
+def recording_of(
+    session: Session, engine: Engine, held: Held | None, keys: tuple[str, ...], request: Request
+) -> AbstractContextManager[Recording]:
+    """Return what records a window, not yet begun: one engine, or several at the same time.
+
+    Args:
+        session: whose journal is written.
+        engine: what records.
+        held: the locks of its devices; None where no device is known.
+        keys: its devices.
+        request: where traces go, and what they must say.
+    """
+    marks = Marks(held)
+    if hasattr(engine, "parts"):
+        from profwin.engines.ensemble import Ensemble
+        from profwin.engines.several import Several
+
+        if isinstance(engine, Several):
+            return Ensemble(session, engine, marks, request)
+    return EngineRecording(session, engine, marks, keys, request)
 
 
 class EngineRecording:
     """An engine that records, as a context manager: a mark on its devices, start; stop, and the mark taken off.
 
     The mark stays when the stop is not confirmed and the engine's processes are not proven gone: the devices are
-    unknown then.
+    unknown then. An engine that refuses to start is not stopped, and its mark is taken off: what it records, it records
+    for somebody else.
     """
 
     def __init__(
-        self, session: Session, engine: Engine, held: Held | None, keys: tuple[str, ...], request: Request
+        self, session: Session, engine: Engine, marks: Marks, keys: tuple[str, ...], request: Request, name: str = ""
     ) -> None:
-        self._session, self._engine, self._held, self._keys, self._request = (
-            session,
-            engine,
-            held,
-            keys,
-            request,
-        )
-        self._processes = [identity(pid) for pid in engine.process_ids]
-        self._traces: list[str] = []
+        self.name = name or engine.name
+        self._session, self._engine, self._marks, self._keys, self._request = session, engine, marks, keys, request
+        self._processes = identities(engine.process_ids)
+        self._mark: Mark | None = None
         self._died: str | None = None
 
     def __enter__(self) -> EngineRecording:
@@ -49,16 +82,21 @@ class EngineRecording:
         problem = engine.obstacle()
         if problem is not None:
             # Before the mark, which only a confirmed stop takes off: nothing was started.
-            raise EngineError(engine.name, "start", problem)
-        if self._held is not None:
-            if self._held.mark is not None:
-                # Ours, of an earlier stop that was not confirmed: the engine may still record.
-                self._stop()
-            mark = Mark(self._processes, str(metadata["run"]), str(metadata["name"]), int(metadata["step"]))
-            self._held.set_mark(mark)
+            raise EngineError(self.name, "start", problem)
+        if self._marks.left_over(self._keys, self._processes):
+            # Ours, of an earlier stop that was not confirmed: the engine may still record.
+            self._stop()
+        if engine.in_process and (problem := occupied()) is not None:
+            raise EngineRefusedError(self.name, problem, foreign=True)
+        self._mark = Mark(self._processes, str(metadata["run"]), str(metadata["name"]), int(metadata["step"]))
+        self._marks.add(self._keys, self._mark)
         self._write("mark")
         try:
             engine.start(os.path.dirname(self._request.stem), os.path.basename(self._request.stem), metadata)
+        except EngineRefusedError as error:
+            self._unmark()
+            self._refused(error)
+            raise
         except BaseException as error:
             try:
                 self._stop()
@@ -66,13 +104,13 @@ class EngineRecording:
                 pass  # the mark stays; the failed start is what the caller hears of
             if not isinstance(error, Exception):
                 raise
-            raise EngineError(engine.name, "start", f"{type(error).__name__}: {error}") from error
+            raise EngineError(self.name, "start", f"{type(error).__name__}: {error}") from error
         return self
 
     def __exit__(self, *exception: object) -> None:
         self._died = self._stop()
         if self._died is not None:
-            raise EngineError(self._engine.name, "stop", self._died)
+            raise EngineError(self.name, "stop", self._died)
 
     def span(self, name: str) -> AbstractContextManager[object]:  # noqa: ARG002  # its trace takes no ranges
         """Return a context manager that does nothing."""
@@ -84,30 +122,60 @@ class EngineRecording:
         """Do nothing: the engine does not know the loop's steps."""
 
     def export(self) -> list[str]:
-        """Return the traces that the engine named; it writes them itself.
+        """Bring the engine's traces to where they belong; return the paths of the finished files.
 
         Raises:
             EngineError: it died while it recorded.
+            Exception: there is none, or they cannot be had.
         """
         if self._died is not None:
-            raise EngineError(self._engine.name, "stop", self._died)
-        return self._traces
+            raise EngineError(self.name, "stop", self._died)
+        stem = self._request.stem
+        try:
+            return self._engine.export(os.path.dirname(stem), os.path.basename(stem))
+        except FileNotFoundError as error:
+            self._session.finding("engine-silent", f"{self.name}: {error}")
+            raise
+
+    def _refused(self, error: EngineRefusedError) -> None:
+        if error.foreign:
+            where = ", ".join(self._keys) or "its devices"
+            detail = f"{self.name}: {error.problem}; what trains on {where} may be recorded beside that session"
+            self._session.note("foreign-session", detail)  # the window's skip warns
 
     def _stop(self) -> str | None:
         """Stop the engine and take the mark off; return how it died, if it did."""
         died = None
         try:
-            self._traces = self._engine.stop()
+            self._engine.stop()
         except Exception as error:
             problem = f"{type(error).__name__}: {error}"
             if not self._all_gone():
-                raise EngineError(self._engine.name, "stop", problem) from error
+                self._died = problem  # so there is nothing to export yet
+                raise EngineError(self.name, "stop", problem) from error
             died = f"it died while it recorded ({problem})"
-            self._session.finding("engine-died", f"{self._engine.name}: {died}")
-        if self._held is not None:
-            self._held.clear_mark()
-        self._write("confirmed")
+            self._session.finding("engine-died", f"{self.name}: {died}")
+        self._unmark()
         return died
+
+    def _unmark(self) -> None:
+        self._marks.remove(self._keys, self._processes, self._mark)
+        if self._marks.given_back and self._mark is not None:
+            self._unmark_later(self._mark)
+        self._write("confirmed")
+
+    def _unmark_later(self, mark: Mark) -> None:
+        """Take the mark off devices that were given back before the engine answered; its processes tell whose it is."""
+        try:
+            held = self._session.registry().take(
+                self._keys, kind="rollout", run=mark.run, name=mark.name, step=mark.step,
+                owner_of_mark=frozenset(self._processes),
+            )  # fmt: skip
+            if held is not None:
+                held.clear_mark()
+                held.release()
+        except RegistryError:
+            pass  # the mark stays until its processes are gone, or the engine's next window
 
     def _all_gone(self) -> bool:
         deadline = time.monotonic() + _DYING

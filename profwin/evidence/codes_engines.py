@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from profwin.evidence.finding import Code
 
-__all__ = ["ENGINE_SILENT", "ENGINE_UNGUARDED", "FOREIGN_SESSION", "OF_ENGINES"]
+__all__ = ["ENGINE_FAILED", "ENGINE_SILENT", "ENGINE_UNGUARDED", "FOREIGN_SESSION", "OF_ENGINES"]
 
+ENGINE_FAILED = Code(
+    "engine-failed", "error", "Of several engines of one window one did not record, or its traces cannot be had.",
+    "See the finding's words for which one, and why; the others recorded.",
+)  # fmt: skip
 ENGINE_SILENT = Code(
     "engine-silent", "error", "An engine confirmed its start and its stop, and left no trace.",
     "Look at the engine's log: its answer does not prove that its profiler began.",
@@ -19,5 +23,5 @@ FOREIGN_SESSION = Code(
     "Find out who started its profiler; what trains on its devices meanwhile is recorded beside it.",
 )  # fmt: skip
 
-OF_ENGINES = {code.name: code for code in (ENGINE_SILENT, ENGINE_UNGUARDED, FOREIGN_SESSION)}
+OF_ENGINES = {code.name: code for code in (ENGINE_FAILED, ENGINE_SILENT, ENGINE_UNGUARDED, FOREIGN_SESSION)}
 """The codes by the names that they have in journals."""

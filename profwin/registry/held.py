@@ -62,19 +62,22 @@ class Held:
 
     Attributes:
         keys: the devices, sorted; empty once released.
-        mark: the mark found on the devices, where the caller said that it is the mark's owner: confirm the
-            engine's stop before anything else starts to record, then :meth:`clear_mark`. Else the one set
-            last.
     """
 
-    __slots__ = ("_before_release", "_files", "_further", "_what", "mark")
+    __slots__ = ("_before_release", "_files", "_further", "_what")
 
     def __init__(self, files: list[LockFile], what: What, further: Further) -> None:
         self._files, self._what, self._further = files, what, further
-        self.mark: Mark | None = None
         self._before_release: Callable[[], None] | None = None
-        for file in files:
-            self.mark = self.mark or file.mark
+
+    @property
+    def mark(self) -> Mark | None:
+        """The first device's mark that is there: one that was found, or was set since.
+
+        One is found where the caller said that it is the mark's owner: confirm the engine's stop before anything else
+        starts to record there, then :meth:`clear_mark`.
+        """
+        return next((file.mark for file in self._files if file.mark is not None), None)
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -150,36 +153,49 @@ class Held:
         """Name the devices whose lock file was deleted or replaced: others may have taken them meanwhile."""
         return [file.key for file in self._files if file.lost()]
 
-    def set_mark(self, mark: Mark) -> None:
-        """Mark all devices as perhaps recorded on by other processes, *before* these are asked to start.
+    def marks(self) -> dict[str, Mark]:
+        """Return the marks that are there, by device: those that were found, and those set since."""
+        return {file.key: file.mark for file in self._files if file.mark is not None}
+
+    def set_mark(self, mark: Mark, keys: tuple[str, ...] | None = None) -> None:
+        """Mark devices as perhaps recorded on by other processes, *before* these are asked to start.
 
         The mark outlives this process. It ends with :meth:`clear_mark`, proof that its processes are gone, or
         ``profwin locks --confirm``.
+
+        Args:
+            mark: replaces the one that is there.
+            keys: some of the devices held; None for all.
 
         Raises:
             RegistryError: it cannot be written, or nothing is held: do not start the engine.
             ValueError: the mark names too many processes.
         """
+        files = self._some(keys)
         try:
-            for file in self._files:
+            for file in files:
                 file.write_mark(mark)
         except BaseException:
             # No engine will be asked to start, so nothing may stay marked.
-            for file in self._files:
+            for file in files:
                 if file.mark is mark:
                     file.clear_mark()
             raise
-        self.mark = mark
 
-    def clear_mark(self) -> None:
-        """Remove the mark from all devices, after the engine has confirmed its stop.
+    def clear_mark(self, keys: tuple[str, ...] | None = None) -> None:
+        """Remove the mark from devices, after the engine has confirmed its stop.
+
+        Args:
+            keys: some of the devices held; None for all.
 
         Raises:
             RegistryError: it cannot be removed.
         """
-        for file in self._files:
+        for file in self._some(keys):
             file.clear_mark()
-        self.mark = None
+
+    def _some(self, keys: tuple[str, ...] | None) -> list[LockFile]:
+        return self._files if keys is None else [file for file in self._files if file.key in keys]
 
     def __del__(self) -> None:
         if getattr(self, "_before_release", None) is not None:  # missing where a Ctrl-C came in __init__

@@ -9,9 +9,9 @@ import msgspec
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
-__all__ = ["ProcessIdentity", "gone", "identity", "within"]
+__all__ = ["ProcessIdentity", "gone", "identities", "identity", "within"]
 
 _EXITING = 0x4  # PF_EXITING of the kernel's task flags
 
@@ -69,6 +69,24 @@ def identity(pid: int | None = None) -> ProcessIdentity:
     except FileNotFoundError as problem:
         raise ProcessLookupError(f"there is no process {pid}") from problem
     return ProcessIdentity(pid, start, own.boot, own.namespace)
+
+
+def identities(pids: Iterable[int]) -> list[ProcessIdentity]:
+    """Identify processes, without those that have ended since they were listed: a server starts and ends helpers.
+
+    Raises:
+        OSError: there were some and all have ended (``ProcessLookupError``), or ``/proc`` cannot be read.
+    """
+    found: list[ProcessIdentity] = []
+    missing = None
+    for pid in pids:
+        try:
+            found.append(identity(pid))
+        except ProcessLookupError as problem:
+            missing = problem
+    if missing is not None and not found:
+        raise missing
+    return found
 
 
 def gone(process: ProcessIdentity) -> bool:

@@ -13,6 +13,7 @@ from release_support import PROMPT, Engine, Holder, configure
 import profwin
 from profwin import rollout_window, training_stage, training_step
 from profwin.configuration import current
+from profwin.engines import ObjectEngine
 from profwin.errors import DeviceBusyError, EngineError
 
 BUDGET = 0.4
@@ -176,3 +177,42 @@ def test_late_in_another_process(output):
     assert all(f"pid {pid}" in skip["holder"] for skip in evidence.of("skip", reason="busy"))
     assert [(each["name"], each["step"]) for each in evidence.collections()] == [("rollout", 1), ("update", 3)]
     assert "late-stop" in [record["code"] for record in evidence.of("finding", pid=pid)]
+
+
+class Mover(ObjectEngine):
+    """An engine that takes its time to bring its files, after its stop is confirmed."""
+
+    def __init__(self, engine):
+        super().__init__(engine)
+        self.moving = threading.Event()
+
+    def export(self, directory, prefix):
+        """Write a file, in the end."""
+        self.moving.set()
+        time.sleep(1.5)  # longer than the moment that an end of the process gives to an engine that is late
+        os.makedirs(directory, exist_ok=True)
+        path = os.path.join(directory, f"{prefix}.txt")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write("whole")
+        return [path]
+
+
+@pytest.mark.parametrize("confirmed", ["before the end", "during it"])
+def test_the_end_waits_for_what_a_late_engine_brings(output, confirmed):
+    """The files of an engine that confirmed late are brought, and in the journal, before the session ends."""
+    configure(output, wait_budget=BUDGET)
+    engine = Engine(patience=60.0)
+    mover = Mover(engine)
+    window(1, mover)
+    if confirmed == "before the end":
+        engine.let_go.set()
+        assert mover.moving.wait(PROMPT)
+        profwin.shutdown()
+    else:
+        timer = threading.Timer(0.2, engine.let_go.set)
+        timer.start()
+        profwin.shutdown()
+        timer.join()
+    exported = Evidence(output).of("export")
+    assert [record.get("error") for record in exported] == [None]
+    assert exported[0]["bytes"] == len("whole")

@@ -205,3 +205,14 @@ def test_the_exception_of_the_body_passes_unchanged(stand):
                 module.Trainer().fail(error)
             assert caught.value is error
             profwin.shutdown()
+
+
+def test_an_engine_path_may_lead_to_a_list(stand):
+    """All engines there record the call."""
+    module = stand.load("mod")
+    with installed(patch("mod:Trainer.generate", "window", step=STEP, engine='"self.replicas"'), strict=True):
+        stand.configure()
+        trainer = module.Trainer(2)
+        trainer.replicas = [RecordingEngine(f"pretend:{number}") for number in range(2)]
+        trainer.generate([1])
+        assert [engine.order for engine in trainer.replicas] == [["start", "started", "stop", "stopped"]] * 2

@@ -10,6 +10,7 @@ import pytest
 
 import profwin
 from profwin import backends, rollout_window, span, training_stage
+from profwin.interval import Interval
 from profwin.ranges import Ranges
 
 events: list[str] = []
@@ -68,6 +69,49 @@ class Broken(Part):
         raise OSError("no ranges here")
 
 
+class Loose(Part):
+    """A recording whose ranges may end in any thread."""
+
+    def loose_span(self, name):
+        """Return a range."""
+        return Part(f"loose {name}")
+
+
+class Lasting(Part):
+    """A recording whose ranges belong to what they mark."""
+
+    ranges_outlast_it = True
+
+    def lasting_range(self, name, purpose, role, *, loose):
+        """Begin a range."""
+        return Mark(f"{purpose} {role} {'loose ' if loose else ''}{name}")
+
+
+class Bounded(Lasting):
+    """A recording whose ranges it outlasts."""
+
+    ranges_outlast_it = False
+
+
+class Mark:
+    """A range that lasts."""
+
+    def __init__(self, name):
+        self.name, self.open = name, True
+        events.append(f"{name} begins")
+
+    def end(self):
+        """End it, once."""
+        if self.open:
+            self.open = False
+            events.append(f"{self.name} ends")
+
+
+def interval(name, *, scoped=True):
+    """Return a window."""
+    return Interval("window", name, 1, (), "here", role="rollout", scoped=scoped)
+
+
 @pytest.fixture
 def log(tmp_path, monkeypatch):
     """Configure the logging backend, and return what it logged."""
@@ -113,10 +157,11 @@ def test_nothing_begins_once_the_end_has_come():
     """A range that comes after the end of its collection is not opened."""
     events.clear()
     ranges = Ranges([Part("profiler")], pytest.fail)
-    ranges.begin(1, "early")
+    early, late = interval("early"), interval("late")
+    ranges.begin(early, "rollout")
     ranges.end_all()
-    ranges.begin(2, "late")
-    ranges.end(2)
+    ranges.begin(late, "rollout")
+    ranges.end(late.identifier)
     assert Log.take() == ["early begins", "early ends"]
 
 
@@ -125,7 +170,45 @@ def test_a_range_that_fails_is_only_said():
     events.clear()
     said = []
     ranges = Ranges([Part("a"), Broken("b")], said.append)
-    ranges.begin(1, "x")
-    ranges.end(1)
+    marked = interval("x")
+    ranges.begin(marked, "rollout")
+    ranges.end(marked.identifier)
     assert len(said) == 1
     assert Log.take() == ["x begins", "x ends"]
+
+
+def test_what_is_not_scoped_is_marked_where_ranges_may_end_anywhere():
+    """A window of asynchronous code is a range of the recordings that have such ranges, and of no other."""
+    events.clear()
+    ranges = Ranges([Part("a"), Loose("b")], pytest.fail)
+    window = interval("w", scoped=False)
+    ranges.begin(window, "rollout")
+    ranges.end_all()
+    assert Log.take() == ["loose w begins", "loose w ends"]
+
+
+def test_a_lasting_range_outlives_its_collection_once():
+    """A range that may outlast the collection is begun once, goes on in the next one, and ends with its interval."""
+    events.clear()
+    window = interval("w")
+    for resumed in (False, True):
+        ranges = Ranges([Lasting("a"), Lasting("b"), Part("c")], pytest.fail)
+        ranges.begin(window, "rollout", resumed=resumed)
+        ranges.end_all()
+    assert Log.take() == ["rollout rollout w begins", "w begins", "w ends", "w begins", "w ends"]
+    window.lasting_range.end()
+    assert Log.take() == ["rollout rollout w ends"]
+
+
+def test_a_lasting_range_that_must_not_outlive_its_collection():
+    """It ends with the collection, the latest first, and a loose one marks what is taken up again."""
+    events.clear()
+    first, second = interval("first"), interval("second")
+    ranges = Ranges([Bounded("a")], pytest.fail)
+    for each in (first, second):
+        ranges.begin(each, "rollout")
+    ranges.end_all()
+    begun = ["rollout rollout first begins", "rollout rollout second begins"]
+    assert Log.take() == [*begun, "rollout rollout second ends", "rollout rollout first ends"]
+    Ranges([Bounded("a")], pytest.fail).begin(first, "rollout", resumed=True)
+    assert Log.take() == ["rollout rollout loose first begins"]
