@@ -14,6 +14,7 @@ from profwin.switch import SWITCH
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, MutableMapping
+    from typing import Any
 
     from profwin.selection import NamesLike, SelectionLike
 
@@ -47,6 +48,8 @@ def configure(
     run: str | None = None,
     trace_format: str | None = None,
     torch_options: Mapping[str, bool] | None = None,
+    npu_options: Mapping[str, Any] | None = None,
+    memory_options: Mapping[str, Any] | None = None,
 ) -> None:
     """Set this process up for profiling; without a step selection, profwin stays off and touches no file.
 
@@ -84,6 +87,8 @@ def configure(
         trace_format: ``"json.gz"`` (default) or ``"json"``.
         torch_options: for the torch backend: ``record_shapes``, ``profile_memory``, ``with_stack``, ``with_flops``,
             ``with_modules``.
+        npu_options: for the torch_npu backend: :data:`profwin.options.NPU_OPTIONS`.
+        memory_options: for the memory backend: :data:`profwin.options.MEMORY_OPTIONS`.
 
     Raises:
         SettingError: (a ValueError) naming the setting, the value and what is allowed. Nothing is changed then.

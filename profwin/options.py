@@ -11,7 +11,9 @@ if TYPE_CHECKING:
 
     Check: TypeAlias = Callable[[Any], Any]
 
-__all__ = ["NPU_OPTIONS", "TORCH_OPTIONS", "npu_options", "options_text", "torch_options"]
+__all__ = [
+    "MEMORY_OPTIONS", "NPU_OPTIONS", "TORCH_OPTIONS", "memory_options", "npu_options", "options_text", "torch_options",
+]  # fmt: skip
 
 TORCH_OPTIONS = ("record_shapes", "profile_memory", "with_stack", "with_flops", "with_modules")
 """What ``torch_options`` may hold: the boolean switches of ``torch.profiler.profile`` that change what is recorded."""
@@ -54,9 +56,10 @@ def _some_of(*allowed: str) -> Check:
     def check(value: Any) -> list[str]:
         parts = value.split("+") if isinstance(value, str) else value
         if isinstance(parts, (list, tuple)) and parts and all(isinstance(part, str) and part for part in parts):
-            if not allowed or all(part in allowed for part in parts):
+            wrong = [part for part in parts if (part not in allowed if allowed else set(part) & set("+,="))]
+            if not wrong:
                 return list(dict.fromkeys(parts))
-        names = f"one or several of {', '.join(allowed)}" if allowed else "names without '+' and ','"
+        names = f"one or several of {', '.join(allowed)}" if allowed else "names without '+', ',' and '='"
         raise _WrongError(f"{names}, as a list (in a variable: joined by +)")
 
     return check
@@ -70,6 +73,16 @@ def _milliseconds(value: Any) -> float:
     if 0 <= found < 1e9:
         return found
     raise _WrongError("milliseconds, from 0")
+
+
+def _number(value: Any) -> int:
+    try:
+        found = 0 if isinstance(value, (bool, float)) else int(value)
+    except (TypeError, ValueError):
+        found = 0
+    if found > 0:
+        return found
+    raise _WrongError("a whole number from 1")
 
 
 NPU_OPTIONS: dict[str, tuple[Check, Any]] = {
@@ -95,6 +108,19 @@ NPU_OPTIONS: dict[str, tuple[Check, Any]] = {
 
 ``analysis`` is profwin's own: what torch_npu makes of the raw data while the recording stops. All others are arguments
 of ``torch_npu.profiler.profile`` and of its ``_ExperimentalConfig``.
+"""
+
+
+MEMORY_OPTIONS: dict[str, tuple[Check, Any]] = {
+    "max_entries": (_number, 100_000),
+    "stacks": (_one_of("python", "all"), "python"),
+    "context": (_one_of("none", "state", "alloc", "all"), "all"),
+    "on_oom": (_flag, True),
+    "device": (_one_of("cuda", "npu"), None),
+}
+"""What ``memory_options`` may hold: for each option what checks it, and its default.
+
+``max_entries``, ``stacks`` and ``context`` are arguments of ``torch.cuda.memory._record_memory_history``.
 """
 
 
@@ -129,6 +155,15 @@ def npu_options(setting: str, value: Any) -> dict[str, Any]:
             f"{setting}: mstx_domain_exclude", found["mstx_domain_exclude"], "it, or mstx_domain_include, but not both"
         )
     return found
+
+
+def memory_options(setting: str, value: Any) -> dict[str, Any]:
+    """Parse ``memory_options``.
+
+    Raises:
+        SettingError: what is not allowed, and what is.
+    """
+    return _checked(setting, value, MEMORY_OPTIONS)
 
 
 def options_text(value: Mapping[str, Any]) -> str:

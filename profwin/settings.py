@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from profwin.errors import SettingError
-from profwin.options import npu_options, options_text, torch_options
+from profwin.options import memory_options, npu_options, options_text, torch_options
 from profwin.selection import parse_names, parse_ranks, parse_steps
 
 TYPE_CHECKING = False
@@ -109,6 +109,7 @@ _TABLE: tuple[tuple[str, Callable[[str, Any], Any], Any], ...] = (
     ("trace_format", _choice("json", "json.gz"), "json.gz"),
     ("torch_options", torch_options, None),
     ("npu_options", npu_options, None),
+    ("memory_options", memory_options, None),
 )
 
 
@@ -144,6 +145,7 @@ class Settings:
     trace_format: str
     torch_options: dict[str, bool] | None
     npu_options: dict[str, Any] | None
+    memory_options: dict[str, Any] | None
 
     def __init__(self, arguments: Mapping[str, Any], environment: Mapping[str, str]) -> None:
         for name, parse, default in _TABLE:

@@ -17,8 +17,31 @@ if TYPE_CHECKING:
 
     from profwin.settings import Settings
 
+    class LastingRange(Protocol):
+        """A named range that belongs to a window, stage or span, not to the recording that it began in."""
+
+        @property
+        def open(self) -> bool:
+            """Whether it has not been ended."""
+
+        def end(self) -> None:
+            """End it. Called from any thread, any number of times; raises nothing."""
+
     class Recording(Protocol):
-        """A backend's running profiler."""
+        """A backend's running profiler.
+
+        A window, stage or span is *scoped* where it begins and ends in one thread, as a ``with`` does. Others, such as
+        those of ``async with``, are marked only by a recording that has one of these methods as well:
+
+        - ``loose_span(name)`` returns a named range inside the recording, like ``span``, that may end in another thread
+          and in any order.
+        - ``lasting_range(name, purpose, role, *, loose) -> LastingRange`` begins a range, and is then called instead
+          of ``span`` for every window, stage and span; ``loose`` where it is not scoped. Of several such recordings the
+          first is asked. Its attribute ``ranges_outlast_it`` says whether ranges go on when the recording is left.
+
+        An attribute ``still_on``, where there is one, is read when leaving it failed: true says that it goes on, and
+        its devices are then held until the process ends.
+        """
 
         def span(self, name: str) -> AbstractContextManager[object]:
             """Return a named range inside the recording, for the calling thread."""
@@ -38,7 +61,8 @@ if TYPE_CHECKING:
 
         Two class methods are optional: ``unusable() -> str | None`` says, in words, why it cannot record on this
         machine, and may import its profiler for that; ``stand_in() -> tuple[str, str] | None`` names the backend that
-        has to record in its place in this process, and why.
+        has to record in its place in this process, and why. A method is optional too: ``caution(finding)``, called once
+        before the first recording, may call ``finding(code, detail)`` for what the user should know.
         """
 
         name: str
@@ -60,7 +84,7 @@ if TYPE_CHECKING:
             """Return a context manager that records from its entry to its exit."""
 
 
-__all__ = ["Request", "available", "load", "stand_ins"]
+__all__ = ["Request", "available", "caution", "load", "stand_ins"]
 
 _TABLE = {
     "memory": "profwin.backends.memory",
@@ -146,6 +170,14 @@ def stand_ins(kinds: Iterable[type[Backend]], say: Callable[[str], object]) -> l
         if chosen not in found:
             found.append(chosen)
     return found
+
+
+def caution(backends: Iterable[Backend], finding: Callable[[str, str], object]) -> None:
+    """Let each backend say what the user should know before it records, as findings: a code and a detail."""
+    for backend in backends:
+        say = getattr(backend, "caution", None)
+        if say is not None:
+            say(finding)
 
 
 def _missing(name: str) -> str | None:

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from profwin.backends.torch_ranges import OpenRanges
     from profwin.settings import Settings
 
-__all__ = ["BACKEND"]
+__all__ = ["BACKEND", "foreign"]
 
 _OURS = 1
 _BLOCK = 1 << 20
@@ -69,7 +69,7 @@ class TorchRecording:
 
         from profwin.backends.torch_ranges import watch
 
-        if (problem := _foreign()) is not None:
+        if (problem := foreign()) is not None:
             raise BackendError("torch", "open", problem)
         self._profile = profile(**self._options, **_all_threads())
         self._ranges = watch()
@@ -163,6 +163,30 @@ class TorchBackend:
         self._options = dict(settings.torch_options or {})
         self._compress = settings.trace_format == "json.gz"
 
+    @classmethod
+    def stand_in(cls) -> tuple[str, str] | None:
+        """Say which backend marks what happens where Nsight Systems launched this process, and why this one cannot.
+
+        CUPTI has one subscriber in a process (its error 39, ``CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED``); beside
+        nsys Kineto logs that and leaves out all of the device, without an error (NVIDIA/TensorRT-LLM issue 9073). A
+        torch without a CUDA device has nothing to lose and records as ever.
+        """
+        from importlib.util import find_spec
+
+        from profwin.backends.nsys_launch import launched
+
+        sign = launched()
+        if sign is None:
+            return None
+        import torch
+
+        if torch.version.cuda is None or not torch.cuda.is_available():
+            return None
+        marks = find_spec("nvtx") is not None
+        shown = "its windows and stages are NVTX ranges in nsys" if marks else "pip install 'profwin[nvtx]' marks them"
+        why = f"nsys launched this process ({sign}) and has CUPTI, so torch.profiler would miss the device; {shown}"
+        return "nvtx" if marks else "record", why
+
     @property
     def thread_bound(self) -> bool:
         """Whether this torch cannot record all threads; its recordings must then be left where they were entered."""
@@ -170,14 +194,15 @@ class TorchBackend:
 
     def foreign(self) -> str | None:
         """Look for a profiler that is on; imports torch."""
-        return _foreign()
+        return foreign()
 
     def open(self, request: Request) -> TorchRecording:
         """Return a new recording; its entry starts the profiler and its exit stops it."""
         return TorchRecording(request, self._options, compress=self._compress)
 
 
-def _foreign() -> str | None:
+def foreign() -> str | None:
+    """Say, in words, that a torch profiler is on in this process; None if none is. Imports torch."""
     from torch.autograd import _profiler_enabled, profiler  # type: ignore[attr-defined]  # not in its __all__
 
     # The first is seen from every thread, the second also sees a profiler that was started through another interface.

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 __all__ = ["main"]
 
 INTERRUPTED = 130
-COMMANDS = ("check", "demo", "locks", "plan", "report", "run", "timeline")
-"""Each is a module of this package, with ``add_parser``."""
+COMMANDS = ("check", "demo", "doctor", "locks", "nsys-options", "plan", "report", "run", "timeline")
+"""Each is a module of this package, with ``add_parser``; a hyphen is an underscore there."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -54,5 +54,5 @@ def _parser(first: str = "") -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"%(prog)s {profwin.__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     for command in (first,) if first in COMMANDS else COMMANDS:
-        import_module(f"profwin.cli.{command}").add_parser(commands)
+        import_module(f"profwin.cli.{command.replace('-', '_')}").add_parser(commands)
     return parser

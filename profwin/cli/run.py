@@ -59,6 +59,8 @@ SETTINGS: dict[str, tuple[str, str]] = {
     "run": ("NAME", "the run's name; default: torchrun's, else made of time and chance"),
     "trace_format": ("json|json.gz", "of traces; default: json.gz"),
     "torch_options": ("NAMES", "of the torch backend: record_shapes, profile_memory, with_stack, ..."),
+    "npu_options": ("OPTIONS", "of the torch_npu backend: level=Level1,memory, ..."),
+    "memory_options": ("OPTIONS", "of the memory backend: max_entries=20000,stacks=all, ..."),
 }
 """What stands for each setting's value and its help; a switch has no value."""
 

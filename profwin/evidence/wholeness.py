@@ -23,6 +23,10 @@ __all__ = ["check_traces", "named_traces", "unnamed"]
 CLOCK_TOLERANCE = 50_000_000
 """Nanoseconds by which a trace may stick out of its collection: the profiler's clock is another one."""
 
+READ = ("torch", "torch_npu", "nsys", "engine")
+"""What writes files that are read here. Of those of others, as snapshots of memory and what a third party's backend
+writes, only their presence and their size are known."""
+
 _SAME = ("purpose", "step", "name", "occurrence", "segment")
 """What both a trace and its collection say; beside these, the run, its attempt, and the collection's number."""
 
@@ -52,7 +56,7 @@ def check_traces(run: Run, recordings: Mapping[str, Recording], unread: Containe
     for path, (collection, export) in named.items():
         recording = recordings.get(path)
         if recording is None:
-            if export.found is not None and export.found >= 0 and path not in unread:
+            if export.backend in READ and export.found is not None and export.found >= 0 and path not in unread:
                 yield Finding(codes.TRACE_UNREADABLE, f"{export.found} bytes of something else", path)
             continue
         yield from _identity(recording, collection)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Setting"]
 
-_LISTS = ("backend", "roles", "stages", "devices", "torch_options")
+_LISTS = ("backend", "roles", "stages", "devices", "torch_options", "npu_options", "memory_options")
 """Settings that are lists of names."""
 
 

@@ -2,7 +2,8 @@
 
 A :class:`Host` with any number of pretend devices, its :class:`Record` of what collected where over all processes, and
 assertions on it; fakes that can be told to fail or to be late: :class:`RecordingEngine`, :class:`FakeClock` and the
-backend ``testing``. Nothing here needs pytest; with it, there are the fixtures ``profwin_host`` and ``profwin_clock``.
+backend ``testing``. Nothing of this needs pytest; with it, there are the fixtures ``profwin_host`` and
+``profwin_clock``. :class:`BackendConformance` is for authors of backends: their rules, as tests of pytest's.
 
 Importing this package imports nothing else: each name is loaded when it is first used.
 """
@@ -13,12 +14,14 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from profwin.testing.assertions import assert_all_recorded, assert_no_overlap, assert_rollout_before_training
     from profwin.testing.clock import FakeClock
+    from profwin.testing.conformance import BackendConformance
     from profwin.testing.engine import RecordingEngine
     from profwin.testing.host import Host
     from profwin.testing.reading import read_record
     from profwin.testing.record import Record
 
 _HOMES = {
+    "BackendConformance": "conformance",
     "FakeClock": "clock",
     "Host": "host",
     "Record": "record",
@@ -30,6 +33,7 @@ _HOMES = {
 }
 
 __all__ = [
+    "BackendConformance",
     "FakeClock",
     "Host",
     "Record",

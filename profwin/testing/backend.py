@@ -120,8 +120,14 @@ class _Recording:
         self.act("export")
         path = f"{self._request.stem}.testing.json"
         os.makedirs(os.path.dirname(path), exist_ok=True)
-        with open(path, "w", encoding="utf-8") as file:
-            json.dump({"profwin": self._request.metadata, "steps": self._step}, file)
+        part = f"{path}.tmp"
+        try:
+            with open(part, "w", encoding="utf-8") as file:
+                json.dump({"profwin": self._request.metadata, "steps": self._step}, file)
+            os.rename(part, path)
+        except OSError:
+            os.unlink(part)
+            raise
         return [path]
 
 

@@ -15,7 +15,7 @@ from profwin import clock, rollout_window, span, training_stage
 from profwin.testing import FakeClock, Host, RecordingEngine
 from profwin.testing.backend import BACKEND
 
-PATIENCE = 10.0
+PATIENCE = 100.0
 
 
 @pytest.fixture

@@ -19,6 +19,7 @@ from profwin.evidence.formats.ascend_tables import table_slices
 from profwin.evidence.formats.ascend_trace import read_timeline
 from profwin.evidence.formats.damage import Damage
 from profwin.evidence.formats.database import missing_bytes, open_database
+from profwin.evidence.formats.kineto_metadata import kept, name_in
 from profwin.evidence.formats.names import combined, name_of
 from profwin.evidence.model import Clock, Name, Recording
 
@@ -53,8 +54,10 @@ def read(root: str, path: str) -> Recording:
     info, raw = read_info(folder, path), read_raw(folder)
     recording.window, recording.device_expected = info.window, info.npu
     own = Name(rank=info.rank, world=info.world, source="ascend")
-    recording.name = combined(name_of(path.replace(os.sep, "/")), own)
+    recording.name = combined(name_of(path.replace(os.sep, "/")), name_in(info.told), own)
     recording.metadata = {"level": info.level, "exports": list(info.exports)} if info.present else {}
+    if "profwin" in (said := kept(info.told)):
+        recording.metadata["profwin"] = said["profwin"]
     analysed = results(folder) is not None
     if not analysed and not raw.present and not info.present:
         recording.findings.append(Finding(codes.EMPTY, "no FRAMEWORK, PROF_* or ASCEND_PROFILER_OUTPUT", path))

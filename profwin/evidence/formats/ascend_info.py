@@ -38,6 +38,7 @@ class Info:
         cpu: whether host activity was.
         memory, cache: whether memory and the L2 cache were to be recorded.
         window: start and end, ns since 1970.
+        told: profiler_metadata.json, where that could be read.
         findings: what is wrong.
     """
 
@@ -51,6 +52,7 @@ class Info:
     memory: bool = False
     cache: bool = False
     window: tuple[int, int] | None = None
+    told: dict[str, Any] = field(default_factory=dict)
     findings: list[Finding] = field(default_factory=list)
 
 
@@ -105,10 +107,10 @@ def read_info(folder: str, path: str) -> Info:
     _settings(info, _object(found.get("config")))
     _times(info, found, file)
     try:
-        metadata = _object(read_document(os.path.join(folder, "profiler_metadata.json")))
+        info.told = _object(read_document(os.path.join(folder, "profiler_metadata.json")))
     except (ValueError, OSError):
-        metadata = {}  # optional
-    info.world = _number(_object(metadata.get("distributed_args")).get("world_size"))
+        pass  # optional
+    info.world = _number(_object(info.told.get("distributed_args")).get("world_size"))
     return info
 
 
