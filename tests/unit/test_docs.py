@@ -209,7 +209,10 @@ def test_api_page_lists_every_name():
     "command",
     [
         "profwin",
-        *(f"profwin {name}" for name in ("check", "demo", "locks", "plan", "report", "run", "timeline")),
+        *(
+            f"profwin {name}"
+            for name in ("check", "demo", "doctor", "locks", "nsys-options", "plan", "report", "run", "timeline")
+        ),
         *(f"profwin plan {name}" for name in ("list", "show", "check")),
     ],
 )
