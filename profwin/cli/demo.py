@@ -12,15 +12,18 @@ if TYPE_CHECKING:
     from typing import NoReturn
 
     from profwin.demo.loop import StepResult
-    from profwin.demo.options import Options
+    from profwin.demo.options import Options, ServerOptions
     from profwin.demo.trial import Trial
 
 __all__ = ["add_parser", "run"]
 
 ALL = "all"
+ENGINES = ("own", "vllm")
 STEPS = 12
 STEPS_OF_A_MISUSE = 5
 SHORT_BUDGET = 1.5
+LONG_BUDGET = 600.0
+"""Seconds; a server's stop takes as long as its trace takes to be written."""
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -40,7 +43,9 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
             "rollouts from step to step. In separate and fully_async each has a device of its own, and they run at "
             "the same time: in separate, rollout is one step ahead, and training lends its device to it in every "
             "third step; in fully_async both run freely, with a bounded queue and a weight sync a step. all runs "
-            "the four one after the other."
+            "the four one after the other. "
+            "With --engine vllm the sync loop's answers come from a vLLM server that was started with "
+            "--profiler-config, and whose traces this machine can see; its weights stay as they are."
         ),
     )
     parser.add_argument(
@@ -61,6 +66,14 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         choices=MISUSE_NAMES,
         help="make one of the four commonest mistakes, in the sync loop, and see",
     )
+    parser.add_argument(
+        "--engine", choices=ENGINES, default=ENGINES[0], help="what generates (default: %(default)s, the demo's own)"
+    )
+    parser.add_argument("--url", help="of the server, with --engine vllm: http://HOST:PORT")
+    parser.add_argument("--token", help="what the server asks of whom it serves (default: the variable VLLM_API_KEY)")
+    parser.add_argument(
+        "--devices", metavar="NAMES", help="that server and trainer share, with --engine vllm (default: a pretend one)"
+    )
     parser.set_defaults(run=run, parser=parser)
 
 
@@ -72,9 +85,14 @@ def run(arguments: argparse.Namespace) -> int:
         del os.environ[name]
     from importlib.util import find_spec
 
-    if find_spec("torch") is None:
-        print("profwin: the demo needs torch: pip install 'profwin[torch]'", file=sys.stderr)
+    needed = {"torch": "torch"} if arguments.engine == ENGINES[0] else {"torch": "torch", "httpx": "engines"}
+    missing = [name for name in needed if find_spec(name) is None]
+    if missing:
+        extras = ",".join(needed.values())
+        print(f"profwin: the demo needs {missing[0]}: pip install 'profwin[{extras}]'", file=sys.stderr)
         return 1
+    if planned[0].server is not None:
+        _check_server(planned[0].server, arguments.parser.error)
     from profwin.demo import report, trial
 
     def progress(result: StepResult) -> None:
@@ -117,6 +135,7 @@ def _options_of(loop: str, arguments: argparse.Namespace) -> Options:
         usage(f"--steps {steps}: at least 1 is needed")
     if misuse is not None and arguments.loop != "sync":
         usage("--misuse is shown in the sync loop only")
+    server = _server(arguments, usage)
     try:
         off = arguments.profile.strip().lower() == "none"
         profile = None if off else parse_steps(arguments.profile, setting="--profile")
@@ -130,12 +149,43 @@ def _options_of(loop: str, arguments: argparse.Namespace) -> Options:
         seed=arguments.seed,
         misuse=misuse,
         # A real run waits longer; here the point is to see what happens when the wait is over.
-        wait_budget=SHORT_BUDGET if misuse is not None else 30.0,
-        run=new_run_name(misuse or loop),
+        wait_budget=SHORT_BUDGET if misuse is not None else LONG_BUDGET if server is not None else 30.0,
+        run=new_run_name(misuse or (loop if server is None else server.kind)),
+        server=server,
     )
     if not options.profiled and (not off or misuse is not None):
         usage(f"--profile {arguments.profile}: none of these is among the steps 1 to {steps}")
     return options
+
+
+def _server(arguments: argparse.Namespace, usage: Callable[[str], NoReturn]) -> ServerOptions | None:
+    from profwin.demo.options import ServerOptions
+
+    url, devices = arguments.url, arguments.devices
+    if arguments.engine == ENGINES[0]:
+        for option, value in (("--url", url), ("--token", arguments.token), ("--devices", devices)):
+            if value is not None:
+                usage(f"{option} is for a server: add --engine vllm")
+        return None
+    if url is None:
+        usage(f"--engine {arguments.engine} needs --url http://HOST:PORT")
+    if devices is not None and not all(name.strip() for name in devices.split(",")):
+        usage(f"--devices {devices!r}: names are needed, separated by commas")
+    if arguments.loop != "sync" or arguments.misuse is not None:
+        usage(f"--engine {arguments.engine} runs the sync loop only, and no misuse")
+    token = arguments.token or os.environ.get("VLLM_API_KEY") or None
+    return ServerOptions(kind=arguments.engine, url=url, token=token, devices=devices)
+
+
+def _check_server(server: ServerOptions, usage: Callable[[str], NoReturn]) -> None:
+    """Find out what of a server's options cannot be used, which needs httpx."""
+    from profwin.demo.serving import recorder
+    from profwin.errors import SettingError
+
+    try:
+        recorder(server, "pretend:any")
+    except SettingError as error:
+        usage(str(error))
 
 
 def _show(trial: Trial, *, heading: bool) -> None:

@@ -70,7 +70,11 @@ class Outcome:
 
 @dataclass
 class Driver:
-    """The processes of a run, and what the loop knows between steps."""
+    """The processes of a run, and what the loop knows between steps.
+
+    Attributes:
+        prompts, group: how many prompts a step has, and how many answers each of them gets.
+    """
 
     options: Options
     engine: RolloutEngine
@@ -80,12 +84,14 @@ class Driver:
     in_flight: int = 0
     updates: int = 0
     notes: list[str] = field(default_factory=list)
+    prompts: int = PROMPTS
+    group: int = GROUP
 
     def sync_step(self, step: int) -> StepResult:
         """Generate all samples, then train on them."""
         started = time.monotonic()
         with self.window(step):
-            generated = self.generate(PROMPTS)
+            generated = self.generate(self.prompts)
             training = self.submit(step, generated)
             self.engine.sleep()
         return self.finish(step, started, time.monotonic(), generated, self.trained(training))
@@ -112,7 +118,7 @@ class Driver:
 
     def generate(self, count: int) -> dict[str, Any]:
         """Give the engine ``count`` more prompts and return one step's samples, with their rewards."""
-        generated = self.engine.generate(prompts(count, self.generator), group=GROUP, wanted=PROMPTS)
+        generated = self.engine.generate(prompts(count, self.generator), group=self.group, wanted=self.prompts)
         generated["rewards"] = rewards(generated["groups"])
         return generated
 

@@ -10,7 +10,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from profwin.selection import Selection
 
-__all__ = ["LOOPS", "MISUSE_NAMES", "OLDEST_SAMPLES", "Options", "new_run_name"]
+__all__ = ["LOOPS", "MISUSE_NAMES", "OLDEST_SAMPLES", "Options", "ServerOptions", "new_run_name"]
 
 LOOPS = ("sync", "colocate", "separate", "fully_async")
 OLDEST_SAMPLES = {"sync": 0, "colocate": 1, "separate": 1, "fully_async": 2}
@@ -21,6 +21,23 @@ MISUSE_NAMES = ("stage-in-window", "no-stop", "second-profiler", "kill-engine")
 def new_run_name(loop: str) -> str:
     """Return a name that no other run on this host has."""
     return f"{loop}-{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}"
+
+
+@dataclass(frozen=True)
+class ServerOptions:
+    """A server that generates in the place of the demo's engine.
+
+    Attributes:
+        kind: what serves there, such as ``vllm``.
+        url: where it listens.
+        token: what it asks of whom it serves, or None; kept out of everything that is printed.
+        devices: what it and the trainer record on, as :func:`profwin.configure` takes them; None: a pretend device.
+    """
+
+    kind: str
+    url: str
+    token: str | None = field(default=None, repr=False)
+    devices: str | None = None
 
 
 @dataclass(frozen=True)
@@ -35,6 +52,7 @@ class Options:
         seed: of weights, prompts and sampling.
         misuse: what is done wrong on purpose, or None.
         wait_budget: seconds that a stage may wait for its device.
+        server: what generates, in the sync loop; None: the demo's own engine.
     """
 
     loop: str
@@ -45,6 +63,7 @@ class Options:
     misuse: str | None = None
     wait_budget: float = 30.0
     run: str = field(default="")
+    server: ServerOptions | None = None
 
     @property
     def directory(self) -> str:
@@ -62,8 +81,15 @@ class Options:
         return self.loop in ("separate", "fully_async")
 
     @property
+    def real_devices(self) -> bool:
+        """Whether devices were named, which others may use too."""
+        return self.server is not None and self.server.devices is not None
+
+    @property
     def devices(self) -> tuple[str, ...]:
-        """The pretend devices: the rollout's, then the trainer's; one where they share it."""
+        """The devices, pretend ones if none was named: the rollout's, then the trainer's; one where they share it."""
+        if self.server is not None and self.server.devices is not None:
+            return (self.server.devices,)
         letters = ("-a", "-b") if self.pipelined else ("",)
         return tuple(f"pretend:demo{letter}-{self.run}" for letter in letters)
 

@@ -49,9 +49,9 @@ class Processes:
                 run=options.run,
                 role="driver",
                 rank=0,
-                devices=options.devices[:1],
+                devices=options.devices[0],
                 # A pretend device of one run has no place in the host's registry, whose files stay for ever.
-                lock_dir=os.environ.get("PROFWIN_LOCK_DIR") or locks,
+                lock_dir=os.environ.get("PROFWIN_LOCK_DIR") or (None if options.real_devices else locks),
                 wait_budget=options.wait_budget,
             )
             bare = {name: value for name, value in os.environ.items() if not name.startswith("PROFWIN_")}

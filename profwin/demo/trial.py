@@ -17,7 +17,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from profwin.demo.loop import StepResult
+    from profwin.demo.loop import Outcome, StepResult
     from profwin.demo.options import Options
     from profwin.demo.verify import Check
     from profwin.demo.witness import Evidence
@@ -63,21 +63,33 @@ def run(options: Options, progress: Callable[[StepResult], None]) -> Trial:
 
     Raises:
         ChildError: one of its processes ended or failed; all of them are gone then.
+        ServerError: the server that is to generate cannot be used.
     """
     began = time.monotonic()
+    loop_run = _loop(options)
     with Processes(options) as processes:
-        outcome = RUNS[options.loop](options, processes, progress)
+        outcome = loop_run(options, processes, progress)
     evidence = gather(options.directory)
     overlaps = measure(evidence, options.profiled)
     checks = _checks(options, outcome.results, evidence, overlaps)
     return Trial(options, outcome.results, evidence, overlaps, checks, outcome.notes, time.monotonic() - began)
 
 
+def _loop(options: Options) -> Callable[[Options, Processes, Callable[[StepResult], None]], Outcome]:
+    if options.server is None:
+        return RUNS[options.loop]
+    from profwin.demo import serving
+
+    serving.check(options.server, options.seed, profiled=bool(options.profiled))
+    return serving.run
+
+
 def _checks(options: Options, results: list[StepResult], evidence: Evidence, overlaps: list[Overlap]) -> list[Check]:
     everything = {result.step: result.work for result in results}
     work = {step: everything[step] for step in options.profiled}
     checks = verify(evidence, work, misuse=options.misuse is not None)
-    if options.misuse is None:
+    if options.misuse is None and options.server is None:
+        # A server writes no versions into its traces, and keeps its weights.
         checks.append(verify_generation(evidence, work))
         checks.append(verify_age(evidence, everything, OLDEST_SAMPLES[options.loop]))
     if options.pipelined:

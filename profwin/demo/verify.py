@@ -31,12 +31,12 @@ class StepWork:
     """What a step did, as its processes counted it themselves.
 
     Attributes:
-        windows: decoding steps in each of its windows, by the window's name.
+        windows: decoding steps in each of its windows, by the window's name; None where only a server knows.
         updates: of the optimizer.
         generated_with: versions of the weights that generated the samples it was trained on.
     """
 
-    windows: dict[str, int]
+    windows: dict[str, int | None]
     updates: int
     generated_with: list[int]
 
@@ -46,7 +46,8 @@ class StepWork:
         Fewer would mean that a part was lost, more that something else got into it.
         """
         if name in self.windows:
-            return {"aten::multinomial": self.windows[name]}
+            decoded = self.windows[name]
+            return {} if decoded is None else {"aten::multinomial": decoded}
         forward = {"aten::_log_softmax": 1, "aten::gather": 1}
         return {
             "old_log_prob": forward,
@@ -158,7 +159,8 @@ def _outside(evidence: Evidence) -> Iterator[str]:
             late = 0 if collection.closed is None else trace.ended - collection.closed - collection.offset
             if max(early, late) > CLOCK_TOLERANCE:
                 yield f"{trace.path} lies {max(early, late) / 1e6:.3f} ms outside {collection.title()}"
-            if (said := trace.metadata.get("step")) != collection.step:
+            # A server writes none of what it is told into its trace.
+            if trace.metadata and (said := trace.metadata.get("step")) != collection.step:
                 yield f"{trace.path} says step {said}, the journal says {collection.title()}"
     yield from (f"{path} belongs to no collection of the journals" for path in sorted(set(evidence.traces) - claimed))
 

@@ -40,8 +40,11 @@ class Demo:
 
     def start(self, *arguments: str) -> subprocess.Popen[str]:
         """Start the command."""
+        return self._start("demo", "--output", "out", *arguments)
+
+    def _start(self, *arguments: str) -> subprocess.Popen[str]:
         return subprocess.Popen(
-            [sys.executable, "-m", "profwin", "demo", "--output", "out", *arguments],
+            [sys.executable, "-m", "profwin", *arguments],
             cwd=self.directory,
             env=self.environment,
             stdout=subprocess.PIPE,
@@ -52,7 +55,13 @@ class Demo:
     def run(self, *arguments: str) -> tuple[int, str, str]:
         """Run the command; return its exit code and what it printed on both streams."""
         process = self.start(*arguments)
-        output, errors = process.communicate(timeout=140)
+        output, errors = process.communicate(timeout=280)
+        return process.returncode, output, errors
+
+    def command(self, *arguments: str) -> tuple[int, str, str]:
+        """Run another command of profwin's; return the same."""
+        process = self._start(*arguments)
+        output, errors = process.communicate(timeout=280)
         return process.returncode, output, errors
 
     def report(self, *arguments: str, code: int = 0) -> dict[str, Any]:
@@ -64,7 +73,7 @@ class Demo:
 
     def survivors(self) -> list[int]:
         """Return the processes of this command that are still there after a moment of grace."""
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + 60
         while (found := self.processes()) and time.monotonic() < deadline:
             time.sleep(0.05)
         return found
@@ -111,5 +120,5 @@ def rows(report: dict[str, Any], step: int) -> list[dict[str, Any]]:
 def interrupt(process: subprocess.Popen[str]) -> int:
     """Send Ctrl-C's signal and return the exit code."""
     process.send_signal(signal.SIGINT)
-    process.communicate(timeout=30)
+    process.communicate(timeout=100)
     return process.returncode
