@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 __all__ = ["Partner", "say", "told"]
 
 _TIME = struct.Struct("<q")
-_PATIENCE = 20.0
+_PATIENCE = 60.0
 
 
 class Partner:

@@ -28,6 +28,7 @@ ORDERS = (("window", "stage"), ("stage", "window"))
 CROWD, CROWD_HOLD, CROWD_SECONDS = 8, 0.001, 3.0
 CROWD_REST = 0.5
 IDLE_SECONDS = 5.0
+ATTEMPTS = 20  # at each round: on a busy machine this process may come when the other has let go already
 
 
 def run(plan: Plan) -> Iterator[Figure | Skipped]:
@@ -46,7 +47,7 @@ def run(plan: Plan) -> Iterator[Figure | Skipped]:
     detail = f"each had the device {min(answer['turns'])} to {max(answer['turns'])} times in {answer['seconds']:.1f} s"
     yield from spread(NAME, words, answer["waits"], "ms", {50: None, 99: None, 100: 250.0}, detail)
     for kind in ("thread", "event loop"):
-        share = in_fresh_process(idle, kind=kind, seconds=max(0.3, IDLE_SECONDS * plan.scale))
+        share = in_fresh_process(idle, kind=kind, seconds=max(1.0, IDLE_SECONDS * plan.scale))
         yield Figure(NAME, f"an idle waiter in a {kind}, share of a core", share * 100, "%", target=0.5, count=1)
 
 
@@ -68,10 +69,10 @@ def in_loop(loop: str, first: str, rounds: int, seed: int) -> dict[str, Any]:
 
     with scratch() as places:
         profwin.configure(**places.settings(steps="every:1", backend="record", role="waiter"))
-        with Partner("benchmarks.waiting", first, rounds, seed) as holder:
+        with Partner("benchmarks.waiting", first, rounds * ATTEMPTS, seed) as holder:
             found: dict[str, Any] = runner(_wait_in_loop(holder, "stage" if first == "window" else "window", rounds))
         profwin.shutdown()
-    if len(found["handover"]) < rounds / 2:
+    if len(found["handover"]) < rounds:
         raise RuntimeError(f"only {len(found['handover'])} of {rounds} rounds waited")
     return found
 
@@ -81,7 +82,7 @@ async def _wait_in_loop(holder: Partner, kind: str, rounds: int) -> dict[str, li
 
     found: dict[str, list[float]] = {"handover": [], "late": []}
     ticker = asyncio.create_task(_tick(found["late"]))
-    for step in range(1, rounds + 1):
+    for step in range(1, rounds * ATTEMPTS + 1):
         await asyncio.to_thread(holder.read)
         asked = monotonic_ns()
         if kind == "window":
@@ -94,6 +95,8 @@ async def _wait_in_loop(holder: Partner, kind: str, rounds: int) -> dict[str, li
         left = await asyncio.to_thread(holder.read)
         if asked < left:  # else the holder was already out, and nothing was waited for
             found["handover"].append((entered - left) / 1e6)
+        if len(found["handover"]) == rounds:
+            break
         holder.tell()
     ticker.cancel()
     with suppress(asyncio.CancelledError):
@@ -160,7 +163,7 @@ def idle(kind: str, seconds: float) -> float:
             else:
                 lasted, used = asyncio.run(_idle(began, used))
         profwin.shutdown()
-    if lasted < seconds * 0.9:
+    if lasted < seconds / 2:
         raise RuntimeError("the waiter did not wait")
     return used / lasted
 

@@ -9,10 +9,15 @@ import threading
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 import profwin
 from profwin.configuration import current
 from profwin.switch import SWITCH
+
+# How long an example takes says how busy the machine is.
+settings.register_profile("busy", settings(), deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("busy")
 
 
 def _descriptors(directory: str) -> list[str]:

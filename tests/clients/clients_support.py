@@ -17,7 +17,8 @@ PYTHON = os.environ.get("CLIENTS_PYTHON", "")
 
 @cache
 def _has(module: str) -> bool:
-    return subprocess.run([PYTHON, "-c", f"import {module}"], capture_output=True, timeout=300).returncode == 0
+    code = f"import importlib.util as u, sys; sys.exit(u.find_spec({module!r}) is None)"
+    return subprocess.run([PYTHON, "-c", code], capture_output=True, timeout=300).returncode == 0
 
 
 def needs(module: str) -> Any:

@@ -19,7 +19,7 @@ from clients_support import PYTHON, needs, run, run_json
 if TYPE_CHECKING:
     import subprocess
 
-pytestmark = [needs("trl"), pytest.mark.slow, pytest.mark.timeout(400)]
+pytestmark = [needs("trl"), pytest.mark.slow, pytest.mark.timeout(900)]
 
 PROGRAM = str(Path(__file__).parent / "trl_train.py")
 STEPS = (2, 3)

@@ -7,7 +7,7 @@ from clients_support import needs
 
 from benchmarks.__main__ import main
 
-pytestmark = [needs("trl"), pytest.mark.slow, pytest.mark.timeout(400)]
+pytestmark = [needs("trl"), pytest.mark.slow, pytest.mark.timeout(900)]
 
 
 def test_steps_with_and_without_the_plan_are_measured(capsys: pytest.CaptureFixture[str]) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from clients_support import PYTHON, needs
 
-pytestmark = [needs("trl"), pytest.mark.slow, pytest.mark.timeout(400)]
+pytestmark = [needs("trl"), pytest.mark.slow, pytest.mark.timeout(900)]
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "how-to" / "profile-trl.md"
 _BLOCK = re.compile(r"^```(\S+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)

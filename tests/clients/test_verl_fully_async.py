@@ -9,7 +9,7 @@ from clients_support import PYTHON, needs, run_json
 
 from profwin.patch.reading import read_plan
 
-pytestmark = needs("verl")
+pytestmark = [needs("verl"), pytest.mark.slow, pytest.mark.timeout(900)]
 
 FAULTS = ("start fails", "start is slow", "start hangs", "stop fails", "stop is slow", "stop hangs")
 """Scenarios in which an engine's profiler does not do what it is told."""

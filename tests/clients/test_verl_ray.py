@@ -11,7 +11,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pathlib import Path
 
-pytestmark = needs("verl")
+pytestmark = [needs("verl"), pytest.mark.timeout(900)]
 
 STAGES = ["compute_log_prob", "compute_ref_log_prob", "update_actor"]
 

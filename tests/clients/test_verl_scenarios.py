@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from clients_support import needs, run_json
 
-pytestmark = needs("verl")
+pytestmark = [needs("verl"), pytest.mark.timeout(900)]
 
 SHARING = ("sync", "colocate_async")
 """Modes in which rollout and training share a device in every step."""

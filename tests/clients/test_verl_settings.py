@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from clients_support import needs, run_json
 
-pytestmark = needs("verl")
+pytestmark = [needs("verl"), pytest.mark.timeout(900)]
 
 ACTOR = "actor_rollout_ref.actor.profiler"
 STEPS = "global_profiler.steps=[2,4]"
@@ -31,6 +31,8 @@ CASES: dict[str, list[str]] = {
     "separate": [STEPS, TORCH, "trainer.v1.trainer_mode=colocate_async"],
     "wins": [STEPS, TORCH, "PROFWIN_STEPS=7", "PROFWIN_COLLECT=stage", "PROFWIN_BACKEND=record"],
     "npu": [STEPS, "global_profiler.tool=npu"],
+    "nsys": [STEPS, "global_profiler.tool=nsys", "global_profiler.global_tool_config.nsys.discrete=True"],
+    "memory": [STEPS, "global_profiler.tool=torch_memory"],
     "debugger": [STEPS, "global_profiler.tool=precision_debugger"],
 }  # fmt: skip
 
@@ -56,6 +58,7 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]
         ("contents", {"torch_options": {"profile_memory": True, "record_shapes": True, "with_stack": True}}),
         ("no tool", {"backend": ["record"], "collect": "stage"}),
         ("separate", {"steps": "2,4"}),
+        ("memory", {"steps": "2,4", "backend": ["memory"], "collect": "stage", "torch_options": None}),
         ("wins", {"steps": "7", "collect": "stage", "backend": ["record"]}),
     ],
 )
@@ -84,6 +87,17 @@ def test_profwin_is_off_without_steps(found):
     """A configuration without steps leaves profwin off, and verl as it is."""
     assert not found["off"]["on"]
     assert found["off"]["said"] == []
+
+
+def test_nsys_follows_the_configuration(found):
+    """With the package that makes its ranges; without it profwin says which one that is, and is off."""
+    result = found["nsys"]
+    if result["on"]:
+        assert result["said"] == []
+        assert (result["settings"]["backend"], result["settings"]["collect"]) == (["nsys"], "stage")
+    else:
+        [message] = result["said"]
+        assert "nvtx" in message
 
 
 @pytest.mark.parametrize(("case", "named"), [("npu", "torch_npu"), ("debugger", "precision_debugger")])

@@ -71,7 +71,7 @@ async def ticking() -> Any:
     assert gap < BLOCKED, f"the event loop stood still for {gap:.3f} s"
 
 
-async def seen(condition: Any, patience: float = 20.0) -> None:
+async def seen(condition: Any, patience: float = 100.0) -> None:
     """Wait in the event loop until something holds."""
     deadline = time.monotonic() + patience
     while not condition():

@@ -16,7 +16,7 @@ from typing import Any
 from profwin.journal import read
 
 ROOT = Path(__file__).resolve().parents[2]
-PATIENCE = 30.0
+PATIENCE = 100.0
 
 PRELUDE = f"""
 import asyncio, gc, json, os, signal, sys, threading, time, warnings

@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-PATIENCE = 20.0
+PATIENCE = 100.0
 
 _CHILD = """
 import json, os, sys, time, threading, subprocess, signal, warnings

@@ -47,7 +47,7 @@ def update():
 """
 
 
-def notebook(*cells: str, patience: float = 60) -> list[str]:
+def notebook(*cells: str, patience: float = 100) -> list[str]:
     """Run cells in a process that then ends without more ado; return what they said."""
     with Child(KERNEL.format(cells=cells)) as child:
         status, out, err = child.finish(patience)

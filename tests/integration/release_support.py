@@ -14,7 +14,7 @@ import profwin
 if TYPE_CHECKING:
     import os
 
-PROMPT = 5.0
+PROMPT = 20.0
 """Seconds; far above what a request takes, far below the wait budget where none is given."""
 
 

@@ -99,4 +99,4 @@ def bare(directory: Path, *command: str, env: dict[str, str] | None = None, **mo
     path = os.pathsep.join(filter(None, [(env or {}).get("PYTHONPATH"), str(ROOT)]))
     surroundings = {**os.environ, **(env or {}), "PYTHONPATH": path}
     more = {"capture_output": True, "stdin": subprocess.DEVNULL, **more}
-    return subprocess.run(command, cwd=directory, text=True, timeout=100, check=False, env=surroundings, **more)
+    return subprocess.run(command, cwd=directory, text=True, timeout=250, check=False, env=surroundings, **more)

@@ -162,8 +162,8 @@ def test_a_loop_that_joins_the_stages_thread(output, loop, what):
             thread = threading.Thread(target=helper)
             thread.start()
             began = time.monotonic()
-            thread.join(20)
-            assert time.monotonic() - began < 5
+            thread.join(100)
+            assert time.monotonic() - began < 15
         await seen(lambda: not current().owner.collections)
 
     run(loop, main())
@@ -191,7 +191,7 @@ def test_a_plain_stage_in_the_loops_thread(output, loop, what):
         async with rollout_window(1, engine=engine, devices="pretend:card"):
             began = time.monotonic()
             update()
-            assert time.monotonic() - began < 5
+            assert time.monotonic() - began < 15
 
     run(loop, main())
     assert ran == [what != "coroutine"]

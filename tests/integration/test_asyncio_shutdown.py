@@ -43,7 +43,7 @@ def test_shutdown_in_the_loops_thread_while_it_records(output, loop):
         async with rollout_window(1, engine=engine):
             began = time.monotonic()
             profwin.shutdown()
-            assert time.monotonic() - began < 5
+            assert time.monotonic() - began < 15
             await seen(lambda: not engine.recording)
 
     run(loop, main())

@@ -1,19 +1,31 @@
-"""The demo's four loops one after the other, and what happens to the pipelined ones when a process ends."""
+"""The demo's four loops one after the other, and what happens to the pipelined ones when a process ends.
+
+What ``profwin check`` and ``profwin report`` say of the loops stands here too: they are run once.
+"""
 
 from __future__ import annotations
 
 import json
 import os
 import signal
+import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from demo_support import Demo, failed, interrupt, rows, wait_for_line
+from check_support import only_progress, run_check
+from check_support import report as checked
+from demo_support import ROOT, Demo, failed, interrupt, rows, wait_for_line
+
+from profwin.cli import main
+from profwin.journal import read
+
+sys.path.append(str(ROOT / "tests/unit"))
+from report_support import Page
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(150)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
 STAGES = ["stage old_log_prob", "stage ref_log_prob", "stage advantages", "stage actor_update"]
 PIPELINED = ["separate", "fully_async"]
@@ -26,14 +38,20 @@ def demo(tmp_path: Path) -> Demo:
 
 
 @pytest.fixture(scope="module")
-def loops(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
-    """The reports of one run of all loops, by name."""
+def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Any], Path]:
+    """One run of all loops: its report, and where its files are."""
     demo = Demo(tmp_path_factory.mktemp("demo"))
     code, output, errors = demo.run("--loop", "all", "--steps", "5", "--profile", "2,3", "--json")
-    report = json.loads(output)
+    found = json.loads(output)
     assert demo.survivors() == []
-    assert (code, report["passed"]) == (0, True), [failed(each) for each in report["loops"]] + [errors]
-    return {each["loop"]: each for each in report["loops"]}
+    assert (code, found["passed"]) == (0, True), [failed(each) for each in found["loops"]] + [errors]
+    return found, demo.directory / "out"
+
+
+@pytest.fixture(scope="module")
+def loops(whole: tuple[dict[str, Any], Path]) -> dict[str, dict[str, Any]]:
+    """The reports of the loops, by name."""
+    return {each["loop"]: each for each in whole[0]["loops"]}
 
 
 def steps_of(report: dict[str, Any], step: int) -> list[tuple[str, str]]:
@@ -47,6 +65,74 @@ def test_all_loops_are_verified(loops: dict[str, dict[str, Any]]) -> None:
     for report in loops.values():
         assert report["passed"], failed(report)
         assert report["notes"] == []
+
+
+def test_check_finds_all_loops_clean(whole: tuple[dict[str, Any], Path]) -> None:
+    """All four, checked at once and each alone: no finding that counts, and every stage in sight."""
+    _report, directory = whole
+    status, output, errors = run_check(directory)
+    assert status == 0, output
+    assert only_progress(errors)
+    for run in sorted(directory.iterdir()):
+        value = checked(run)
+        assert value["clean"]
+        assert {row["name"] for row in value["summary"]} >= {"rollout", "old_log_prob", "actor_update"}
+        assert sum(row["recorded"] for row in value["summary"]) == len(value["recordings"])
+    found = sorted(run["name"].partition("-")[0] for run in checked(directory)["runs"])
+    assert found == ["colocate", "fully_async", "separate", "sync"]
+
+
+def test_report_has_all_loops(
+    whole: tuple[dict[str, Any], Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """All loops stand in one table and one page; overlap is where devices are apart; every device adds up."""
+    _report, directory = whole
+    page = tmp_path / "report.html"
+    assert main(["report", str(directory), "-o", str(page)]) == 0
+    printed = capsys.readouterr().out
+    assert printed.count("2 profiled steps") == 4
+    assert "STALENESS" in printed
+    assert "error" not in printed.splitlines()[-1]
+    assert Page(page.read_text()).tags
+    assert main(["report", str(directory), "--json"]) == 0
+    colocate, fully_async, separate, sync = json.loads(capsys.readouterr().out)["runs"]
+    for run in (fully_async, separate):
+        assert run["seconds"]["sync_at_most"] == 0
+        for step in run["steps"]:
+            assert 0 < step["overlap"]["share"] <= 1
+            own, others = syncs(directory / run["directory"], step["step"])
+            assert own.keys() == {device["device"] for device in step["devices"]}
+            for device in step["devices"]:
+                # The end of the one before may lie in the step, too.
+                took, least = device["seconds"]["sync"], own[device["device"]]
+                assert least - 1e-6 <= took <= least + others.get(device["device"], 0) + 1e-6
+    for run in (sync, colocate):
+        assert [step["overlap"]["seconds"] for step in run["steps"]] == [0, 0]
+    assert sync["seconds"]["sync"] == 0  # it has no event for that
+    for run in (colocate, fully_async, separate, sync):
+        for step in run["steps"]:
+            stages = [f"stage {ranks['name']}" for ranks in step["ranks"] if ranks["kind"] == "training"]
+            assert stages == STAGES
+            for device in step["devices"]:
+                assert sum(device["seconds"].values()) == pytest.approx(step["seconds"])
+            assert step["profiling"]["share"] > 0
+            assert step["staleness"] in (0, 1, 2)
+
+
+def syncs(directory: Path, version: int) -> tuple[dict[str, float], dict[str, float]]:
+    """Return what the bodies of a version's sync took on each device, in seconds, by the journals; and all others'."""
+    own: dict[str, float] = {}
+    others: dict[str, float] = {}
+    for path in directory.glob("journal/*.jsonl"):
+        records = list(read(str(path)))
+        ends = {record["id"]: record["t"] for record in records if record["kind"] == "synced"}
+        for record in records:
+            if record["kind"] == "sync":
+                took = (ends[record["id"]] - record["t"]) / 1e9
+                for device in record["devices"]:
+                    times = own if record["version"] == version else others
+                    times[device] = times.get(device, 0) + took
+    return own, others
 
 
 def test_all_loops_learn(loops: dict[str, dict[str, Any]]) -> None:
@@ -131,7 +217,7 @@ def test_a_killed_driver_leaves_no_process(demo: Demo, loop: str) -> None:
     process = demo.start("--loop", loop, "--steps", "500", "--profile", "2-500")
     wait_for_line(process, "step   1/500")
     os.kill(process.pid, signal.SIGKILL)
-    process.communicate(timeout=30)
+    process.communicate(timeout=100)
     assert demo.survivors() == []
 
 
@@ -141,7 +227,7 @@ def test_a_killed_child_is_named(demo: Demo, module: str, name: str) -> None:
     process = demo.start("--loop", "fully_async", "--steps", "500", "--profile", "2-500")
     wait_for_line(process, "step   1/500")
     os.kill(demo.child(module), signal.SIGKILL)
-    _output, errors = process.communicate(timeout=30)
+    _output, errors = process.communicate(timeout=100)
     assert process.returncode == 1
     assert errors.splitlines()[-1] == f"profwin: the demo's {name} process: has ended (signal SIGKILL)"
     assert demo.survivors() == []

@@ -44,15 +44,15 @@ def test_async_wait_does_not_block_the_loop(output, kind):
                 return turns
 
         task = asyncio.create_task(wait())
-        began = time.monotonic()
-        while time.monotonic() - began < 0.3:
+        while turns < 50:
             await asyncio.sleep(0.005)
             turns += 1
+        assert not task.done()
         other.say()
         return await task
 
     with holder(output) as other, training_step(1):
-        assert asyncio.run(main(other)) > 10
+        assert asyncio.run(main(other)) >= 50
     profwin.shutdown()
     evidence = Evidence(output)
     assert not evidence.of("skip")
@@ -162,7 +162,7 @@ def test_blocking_stage_beside_an_async_window_that_waits(output):
     with holder(output), training_step(1):
         began = time.monotonic()
         asyncio.run(main())
-        assert time.monotonic() - began < 5
+        assert time.monotonic() - began < 15
     assert sorted(ran) == ["stage", "window"]
     profwin.shutdown()
     assert {reason for _, reason in Evidence(output).skips()} == {"busy"}

@@ -15,7 +15,7 @@ import profwin
 from profwin import rollout_window, training_stage, training_step
 from profwin.registry.lock import Registry
 
-SOON = 5.0
+SOON = 15.0
 """Seconds; a waiter that is not woken by the death waits for its whole budget of 60."""
 
 

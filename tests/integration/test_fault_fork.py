@@ -101,9 +101,9 @@ with rollout_window(1):
         torch.ones(3).cos()
     child = context.Process(target=work, args=(ready,))
     child.start()
-    ready.wait(20)
+    ready.wait(100)
     time.sleep(0.2)
-child.join(20)
+child.join(100)
 say(child.exitcode)
 profwin.shutdown()
 """

@@ -160,15 +160,15 @@ def test_a_new_configuration_closes_what_other_threads_have_open(output):
     def body():
         with training_stage("update"):
             entered.set()
-            go.wait(20)
+            go.wait(100)
 
     with training_step(1):
         thread = threading.Thread(target=body)
         thread.start()
-        assert entered.wait(20)
+        assert entered.wait(100)
         configure(output, run="second")
         go.set()
-        thread.join(20)
+        thread.join(100)
     with rollout_window(1) as window:
         profwin.shutdown()
         assert not window.recorded
@@ -190,7 +190,7 @@ def loop():
         ready.set()
 for _ in range(3):
     threading.Thread(target=loop, daemon=True).start()
-ready.wait(20)
+ready.wait(100)
 time.sleep(0.05)
 """
     for _ in range(times):

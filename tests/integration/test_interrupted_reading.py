@@ -80,7 +80,7 @@ def _reads(pid: int, folder: Path) -> bool:
 def end(process: subprocess.Popen[str], number: int, *, whole_group: bool) -> tuple[int, list[str]]:
     """Send a signal and wait; return the status and what was said, but for the progress. Nobody may be left."""
     (os.killpg if whole_group else os.kill)(process.pid, number)
-    output, errors = process.communicate(timeout=30)
+    output, errors = process.communicate(timeout=100)
     assert output == ""
     deadline = time.monotonic() + 10
     while of_session(process.pid) and time.monotonic() < deadline:

@@ -54,7 +54,7 @@ def test_any_end_frees(registry, end):
     with Other(registry.directory) as victim:
         victim.ask("held = take('a')")
         victim.send(end)
-        victim.process.wait(20)
+        victim.process.wait(100)
         assert isinstance(take(registry, "a"), Held)
 
 

@@ -69,8 +69,8 @@ def test_planted_lock_file_is_refused(registry, kind):
     target = plant(kind, registry.path("d"))
     begun = time.monotonic()
     with pytest.raises(RegistryError):
-        take(registry, "a", "d", seconds=5)
-    assert time.monotonic() - begun < 3
+        take(registry, "a", "d", seconds=60)
+    assert time.monotonic() - begun < 20
     assert target.read_bytes() == b"precious"
     assert isinstance(take(registry, "a"), Held)
     assert [(state.key, state.state) for state in registry.survey()] == [("a", "free"), ("d", "unusable")]

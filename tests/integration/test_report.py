@@ -1,4 +1,4 @@
-"""``profwin report`` as a user runs it: on a real run of the demo, and on what may go wrong."""
+"""``profwin report`` as a user runs it, and what may go wrong; on a real run of the demo it stands with the demo."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from pathlib import Path
 import pytest
 
 from profwin.cli import INTERRUPTED, main
-from profwin.journal import read
 
 sys.path.append(str(Path(__file__).parents[1] / "unit"))
 from report_support import Page, Writer, write_run
@@ -27,62 +26,6 @@ def _report(*arguments, cwd, **more):
         [sys.executable, "-m", "profwin", "report", *map(str, arguments)],
         cwd=cwd, env=environment, capture_output=True, text=True, timeout=100, check=False, **more,
     )  # fmt: skip
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(150)
-def test_a_real_run_of_three_loops(tmp_path):
-    """Loops of a demo stand in one table and one page; overlap is where devices are apart; every device adds up."""
-    pytest.importorskip("torch")
-    for loop in ("sync", "separate", "fully_async"):
-        demo = [sys.executable, "-m", "profwin", "demo", "--loop", loop, "--steps", "3", "--profile", "2"]
-        environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-        subprocess.run([*demo, "--output", "runs"], cwd=tmp_path, env=environment, check=True, capture_output=True)
-    done = _report("runs", cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.count("1 profiled step") == 3
-    assert "STALENESS" in done.stdout
-    assert "error" not in done.stdout.splitlines()[-1]
-    parsed = Page((tmp_path / "report.html").read_text())
-    assert parsed.tags
-    made = json.loads(_report("runs", "--json", cwd=tmp_path).stdout)
-    fully_async, separate, sync = made["runs"]
-    assert sync["steps"][0]["overlap"]["seconds"] == 0
-    for pipelined in (separate, fully_async):
-        assert 0 < pipelined["steps"][0]["overlap"]["share"] <= 1
-        assert pipelined["seconds"]["sync_at_most"] == 0
-        (step,) = pipelined["steps"]
-        own, others = _syncs(tmp_path / "runs" / pipelined["directory"], step["step"])
-        assert own.keys() == {device["device"] for device in step["devices"]}
-        for device in step["devices"]:
-            # The end of the one before may lie in the step, too.
-            took, least = device["seconds"]["sync"], own[device["device"]]
-            assert least - 1e-6 <= took <= least + others.get(device["device"], 0) + 1e-6
-    assert sync["seconds"]["sync"] == 0  # it has no event for that
-    for run in made["runs"]:
-        (step,) = run["steps"]
-        assert [ranks["name"] for ranks in step["ranks"] if ranks["kind"] == "training"] == [
-            "old_log_prob", "ref_log_prob", "advantages", "actor_update",
-        ]  # fmt: skip
-        for device in step["devices"]:
-            assert sum(device["seconds"].values()) == pytest.approx(step["seconds"])
-        assert step["profiling"]["share"] > 0
-        assert step["staleness"] in (0, 1, 2)
-
-
-def _syncs(directory, version):
-    """Return what the bodies of a version's sync took on each device, in seconds, by the journals; and all others'."""
-    own, others = {}, {}
-    for path in directory.glob("journal/*.jsonl"):
-        records = list(read(str(path)))
-        ends = {record["id"]: record["t"] for record in records if record["kind"] == "synced"}
-        for record in records:
-            if record["kind"] == "sync":
-                took = (ends[record["id"]] - record["t"]) / 1e9
-                for device in record["devices"]:
-                    times = own if record["version"] == version else others
-                    times[device] = times.get(device, 0) + took
-    return own, others
 
 
 def test_the_page_is_not_replaced_without_force(tmp_path):

@@ -144,7 +144,7 @@ def test_interrupted(run, tmp_path, number, status, old):
     while not _writes(process.pid, tmp_path) and time.monotonic() < deadline:
         time.sleep(0.005)
     os.killpg(process.pid, number)
-    _output, errors = process.communicate(timeout=30)
+    _output, errors = process.communicate(timeout=100)
     assert process.returncode == status
     said = [line for line in errors.splitlines() if not line.startswith("profwin timeline: ")]
     assert said == (["profwin: interrupted"] if number == signal.SIGINT else [])

@@ -12,14 +12,14 @@ OPENERS = {
     "daemon thread": """
 opened = threading.Event()
 def body():
-    window.open(); opened.set(); time.sleep(60)
-threading.Thread(target=body, daemon=True).start(); opened.wait(20)""",
+    window.open(); opened.set(); time.sleep(600)
+threading.Thread(target=body, daemon=True).start(); opened.wait(100)""",
     "daemon thread in a block": """
 opened = threading.Event()
 def body():
     with window:
-        opened.set(); time.sleep(60)
-threading.Thread(target=body, daemon=True).start(); opened.wait(20)""",
+        opened.set(); time.sleep(600)
+threading.Thread(target=body, daemon=True).start(); opened.wait(100)""",
 }
 ENDS = {"falls off": ("", 0), "sys.exit": ("sys.exit(3)", 3), "uncaught": ("raise RuntimeError('mine')", 1)}
 

@@ -111,16 +111,16 @@ def test_foreign_profiler_of_another_thread_is_seen(output):
         with profile() as foreign:
             torch.ones(3).sin()
             started.set()
-            go.wait(20)
+            go.wait(100)
         kept.extend(event.key for event in foreign.key_averages())
 
     thread = threading.Thread(target=body)
     thread.start()
-    assert started.wait(20)
+    assert started.wait(100)
     with rollout_window(1) as window:
         assert not window.recorded
     go.set()
-    thread.join(20)
+    thread.join(100)
     profwin.shutdown()
     assert Evidence(output).skips() == [("rollout", "foreign")]
     assert "aten::sin" in kept
@@ -177,7 +177,7 @@ def test_window_opened_and_closed_in_different_threads_is_whole(output):
     def in_thread(act):
         thread = threading.Thread(target=act)
         thread.start()
-        thread.join(20)
+        thread.join(100)
 
     in_thread(window.open)
     torch.ones(3).sin()

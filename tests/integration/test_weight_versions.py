@@ -36,7 +36,7 @@ def generate(weights, *, said, engine, trained):
     """Generate in windows of their own count, until the last; wait for the new weights in the middle."""
     for number in ROLLOUTS:
         if number == 407:
-            assert trained.wait(20)
+            assert trained.wait(100)
         weights.of[number] = weights.version
         version = weights.version if said else None
         with rollout_window(number, devices="pretend:card", weight_version=version, engine=engine):
@@ -97,7 +97,7 @@ def loop(output, train, words, *, said, engine):
     )
     thread.start()
     try:
-        assert weights.in_use.wait(20)
+        assert weights.in_use.wait(100)
         for _ in train(weights, words):
             trained.set()
     finally:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from torch import Tensor
 
-PATIENCE = 30.0
+PATIENCE = 100.0
 
 
 def work(name: str, function: Callable[[Tensor], Tensor]) -> None:

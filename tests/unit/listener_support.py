@@ -11,7 +11,7 @@ import time
 from profwin.listener import Listener
 from profwin.registry.lock import Busy
 
-PATIENCE = 20.0
+PATIENCE = 100.0
 
 
 @contextlib.contextmanager

@@ -32,6 +32,18 @@ def test_one_command_prints_a_table_and_writes_json(tmp_path, capsys):
     assert figures["recorded stage, one device, p50"]["count"] > 0
 
 
+def test_ranges_are_measured(tmp_path, capsys):
+    """The range of the nvtx backend is compared with the bare one, without a tool and with one, and has its target."""
+    pytest.importorskip("nvtx")
+    target = tmp_path / "figures.json"
+    assert main(["--scale", "0.01", "--only", "nvtx", "--json", str(target)]) == 0
+    figures = {figure["what"]: figure for figure in json.loads(target.read_text())["figures"]}
+    assert figures["range around a stage, no tool: profwin / nvtx.annotate"]["target"] == 1.5
+    assert "recorded stage, backend nvtx, no device" in figures
+    listened = "range around a stage, a tool listens: profwin / nvtx.annotate" in figures
+    assert listened or "no C compiler" in capsys.readouterr().out
+
+
 def test_what_several_processes_do_to_each_other_is_measured(capsys):
     """Requests, waits in event loops, in a crowd and idle, and neighbours on other devices: each runs to its end."""
     assert main(["--scale", "0.01", "--only", "requests", "waiting", "neighbours"]) == 0

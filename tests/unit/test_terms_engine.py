@@ -12,7 +12,7 @@ from terms_support import a_span, configure_fixture, stops  # noqa: F401  # a fi
 from profwin import rollout_window, training_stage, training_step
 from profwin.registry.lock import Held, Registry
 
-PROMPT = 5.0
+PROMPT = 20.0
 
 
 class Engine:

@@ -40,7 +40,7 @@ def test_a_turn_is_short():
     assert turn.woken(True, 1.0) == 0.0
     began = time.monotonic()
     turn.block(60.0)
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 20
 
 
 def test_a_lock_wait_ends_with_its_budget(monkeypatch):

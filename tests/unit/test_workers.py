@@ -139,7 +139,7 @@ def test_no_process_outlives_the_check(signum, tmp_path):
     children = [int(path.name) for path in tmp_path.iterdir()]
     assert len(children) == 2
     checking.send_signal(signum)
-    _, errors = checking.communicate(timeout=20)
+    _, errors = checking.communicate(timeout=100)
     assert errors.count(b"Traceback") == (signum == signal.SIGINT), errors
     while any(map(_alive, children)) and time.monotonic() < deadline:
         time.sleep(0.01)

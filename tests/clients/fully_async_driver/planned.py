@@ -30,7 +30,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Acts", "drive_bare", "drive_planned", "plan"]
 
-_BUDGET = 0.3
+_BUDGET, _PATIENCE = 1.5, 60.0
+"""Seconds: what is waited for an engine that never answers, or too late, and for one that does answer."""
 
 
 class Acts(list):  # type: ignore[type-arg]  # of anything
@@ -51,7 +52,8 @@ def drive_bare(scenario: Scenario) -> tuple[list[Entry], dict[str, Any]]:
     """Run a scenario as verl is; return the log, and how it ended."""
     log, actors = DeviceLog(), Actors()
     try:
-        ended = run(make(scenario, log, actors), validates=bool(scenario.validates), seconds=2)
+        seconds = 2.0 if scenario.late else _PATIENCE
+        ended = run(make(scenario, log, actors), validates=bool(scenario.validates), seconds=seconds)
         entries = list(log.entries)
     finally:
         actors.close()
@@ -73,7 +75,7 @@ def drive_planned(scenario: Scenario, directory: str, without: Sequence[str]) ->
         backend="testing",
         devices="pretend:trainer",
         collect="stage" if scenario.discrete else "step",
-        wait_budget=_BUDGET,
+        wait_budget=_BUDGET if scenario.late else _PATIENCE,
         output=directory,
         lock_dir=directory,
     )

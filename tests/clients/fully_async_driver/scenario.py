@@ -50,6 +50,11 @@ class Scenario:
     start: str = ""
     stop: str = ""
 
+    @property
+    def late(self) -> bool:
+        """Whether an engine does not answer in time."""
+        return bool({self.start, self.stop} & {"hang", "slow"})
+
 
 SCENARIOS = tuple(
     Scenario(**each)

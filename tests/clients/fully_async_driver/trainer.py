@@ -83,7 +83,7 @@ def make(scenario: Scenario, log: DeviceLog, actors: Actors) -> Any:
             if log.step == 2 and not server.released.is_set():
                 server.released.set()
                 await asyncio.to_thread(server.answered.wait, 10)
-                await asyncio.sleep(0.2)  # for what follows the late answer
+                await asyncio.sleep(1)  # for what follows the late answer
             left -= 1
             if left < 0:
                 return None, None
