@@ -215,7 +215,7 @@ def test_a_window_has_a_longest_time(server: Server, output: Path) -> None:
     """Generation that goes on and on is recorded for ``max_seconds``; the trace of that time is there."""
     configure(output)
     deadline = time.monotonic() + PATIENCE
-    with rollout_window(1, engine=engine(server), max_seconds=0.1) as window:
+    with rollout_window(1, engine=engine(server), max_seconds=1.0) as window:
         while window.recorded:
             server.generate(FEW)
             assert time.monotonic() < deadline

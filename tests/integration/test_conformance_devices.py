@@ -87,19 +87,21 @@ def run_suite(name: str, **environment: str) -> None:
     variables = {key: value for key, value in os.environ.items() if not key.startswith(("PROFWIN_", "PYTEST_"))}
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--no-header", f"device_suites.py::{name}"],
-        cwd=Path(__file__).parent, env={**variables, **environment}, capture_output=True, text=True, timeout=115,
+        cwd=Path(__file__).parent, env={**variables, **environment}, capture_output=True, text=True, timeout=500,
         check=False,
     )  # fmt: skip
     assert re.search(r"^\d+ passed in", done.stdout, re.MULTILINE), f"{done.stdout}\n{done.stderr}"
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(600)
 def test_nvtx_under_a_tool():
     """The real package nvtx keeps the rules while a tool listens."""
     run_suite("TestNvtx", NVTX_INJECTION64_PATH=injection())
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(600)
 def test_nvtx_without_a_tool():
     """It keeps them where nobody listens."""
     pytest.importorskip("nvtx")
@@ -107,6 +109,7 @@ def test_nvtx_without_a_tool():
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(600)
 def test_torch_npu_on_a_stand_in():
     """The stand-in for torch_npu keeps the rules; no NPU was there."""
     run_suite("TestTorchNpu", **WHERE)

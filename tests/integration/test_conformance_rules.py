@@ -20,7 +20,7 @@ def outcomes(*nodes: str) -> dict[str, str]:
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--no-header", "-rA", "--tb=no",
          *(f"faulty_suites.py::{node}" for node in nodes)],
-        cwd=HERE, env={**variables, "COLUMNS": "300"}, capture_output=True, text=True, timeout=110, check=False,
+        cwd=HERE, env={**variables, "COLUMNS": "300"}, capture_output=True, text=True, timeout=500, check=False,
     )  # fmt: skip
     found = re.findall(
         r"^(PASSED|FAILED|SKIPPED|ERROR) \S*faulty_suites.py::(\w+::\w+(?:\[.*?\])?)(.*)$", done.stdout, re.MULTILINE
@@ -30,6 +30,7 @@ def outcomes(*nodes: str) -> dict[str, str]:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(600)
 def test_each_broken_rule_goes_red():
     """A backend with one fault fails the test that is about it."""
     nodes = [f"{name}::{test}" for name, test in faulty_suites.BROKEN.items()]
@@ -39,6 +40,7 @@ def test_each_broken_rule_goes_red():
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(600)
 def test_a_sound_backend_is_green():
     """The same backend without a fault passes all of them, so that each goes red for its fault alone."""
     found = outcomes(faulty_suites.SOUND)
