@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _UVLOOP = pytest.mark.skipif(find_spec("uvloop") is None, reason="uvloop is not installed")
 LOOPS = pytest.mark.parametrize("loop", ["asyncio", pytest.param("uvloop", marks=_UVLOOP)])
 KINDS = pytest.mark.parametrize("kind", ["window", "stage"])
-BLOCKED = 1.0
+BLOCKED = 3.0
 """Seconds without a turn of the loop that only a blocked one is capable of, on a busy machine too."""
 
 
