@@ -37,6 +37,7 @@ class Interval:
         deadline: when that is, on :mod:`profwin.clock`, once it is recorded.
         left: whether it has ended.
         refused: whether it was turned away for want of a device.
+        skipped: why it runs unrecorded: the reason, and what else there is to say; None while nothing said so.
         collection: what records it, once it is known; None if it runs unrecorded.
         lasting_range: the named range that marks it, where that may outlast its collection.
     """
@@ -56,6 +57,7 @@ class Interval:
         "role",
         "scoped",
         "site",
+        "skipped",
         "step",
         "version",
         "what",
@@ -72,6 +74,7 @@ class Interval:
         self.version, self.max_seconds = version, max_seconds
         self.left = self.refused = False
         self.deadline: float | None = None
+        self.skipped: tuple[str, str] | None = None
         self.collection: Collection | None = None
         self.lasting_range: LastingRange | None = None
 

@@ -126,6 +126,11 @@ class Position:
         self.refresh()
         return selected
 
+    def follow_board(self) -> None:
+        """Go by the step board again, and not by this process's last window: another process opens the windows here."""
+        self._window = None
+        self.refresh()
+
     def begin_training(self, step: int, version: int | None, generated_with: tuple[int, ...] = ()) -> Trained | None:
         """Take note that this process trains a step; return what it trained before, for :meth:`end_training`.
 

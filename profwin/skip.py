@@ -41,6 +41,7 @@ def skip(
     Raises:
         ProfwinError: the given one, under ``strict``.
     """
+    interval.skipped = reason, detail or holder or ""
     session.journal.write(
         "skip",
         id=interval.identifier,

@@ -69,8 +69,12 @@ def training_step(
     return TrainingStep(checked_step(step), weight_version, versions)
 
 
-def checked_seconds(value: object) -> float | None:
+def checked_seconds(value: object, setting: str = "max_seconds") -> float | None:
     """Return a time limit in seconds, or None for none.
+
+    Args:
+        value: what was given.
+        setting: its name.
 
     Raises:
         SettingError: it is not a number above 0.
@@ -81,7 +85,7 @@ def checked_seconds(value: object) -> float | None:
         return float(value)
     from profwin.errors import SettingError
 
-    raise SettingError("max_seconds", value, "seconds, more than 0")
+    raise SettingError(setting, value, "seconds, more than 0")
 
 
 def checked_step(step: object, setting: str = "step") -> int:

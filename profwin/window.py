@@ -56,6 +56,11 @@ class Window:
         interval = self._entered[1] if self._entered is not None else None
         return interval is not None and interval.collection is not None and interval.collection.state == "open"
 
+    @property
+    def skipped(self) -> tuple[str, str] | None:
+        """Why the open window is not recorded: the journal's reason for it, and more in words; None where none is."""
+        return None if self._entered is None else self._entered[1].skipped
+
     def open(self) -> None:
         """Begin the window, for trainers that have hooks instead of a block. Opening it twice changes nothing.
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from types import ModuleType
     from typing import Any
 
-__all__ = ["follow", "runtime_env"]
+__all__ = ["follow", "runtime_env", "with_variables"]
 
 _PREFIX = "PROFWIN_"
 
@@ -58,12 +58,17 @@ def runtime_env(given: Mapping[str, Any] | None) -> dict[str, Any]:
 
     It can also be named in ``RAY_RUNTIME_ENV_HOOK``, where ``profwin run`` cannot reach the process that starts Ray.
     """
-    kind: Any = dict if given is None else type(given)  # a RuntimeEnv stays one
-    given = dict(given or {})
     variables = _variables()
     _known.update(variables)
-    merged: dict[str, Any] = kind(**{**given, "env_vars": _merged(given.get("env_vars") or {}, variables)})
-    return merged
+    return with_variables(given, variables)
+
+
+def with_variables(given: Mapping[str, Any] | None, ours: Mapping[str, str]) -> dict[str, Any]:
+    """Return a runtime environment, of the kind that was given, with variables in its ``env_vars``; its own win."""
+    kind: Any = dict if given is None else type(given)  # a RuntimeEnv stays one
+    given = dict(given or {})
+    found: dict[str, Any] = kind(**{**given, "env_vars": _merged(given.get("env_vars") or {}, ours)})
+    return found
 
 
 def _around_init(modify: Any) -> Any:
