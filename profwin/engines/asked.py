@@ -5,7 +5,12 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 
-__all__ = ["Asked"]
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+__all__ = ["Asked", "new_token"]
 
 
 @dataclass
@@ -37,3 +42,9 @@ class Asked:
                 os.rmdir(self.directory)
             except OSError:
                 pass  # something is left in it
+
+
+def new_token(metadata: Mapping[str, Any]) -> str:
+    """Return what the names of a window's files are to contain: step and name, in plain characters, and chance."""
+    plain = "".join(char if char.isascii() and char.isalnum() else "_" for char in str(metadata.get("name")))[:40]
+    return f"step{metadata.get('step')}_{plain}_{os.urandom(4).hex()}"

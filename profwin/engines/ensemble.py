@@ -5,12 +5,11 @@ from __future__ import annotations
 from functools import partial
 
 from profwin.backends import Request
-from profwin.engines.recording import EngineRecording
+from profwin.engines.recording import EngineRecording, Unmarked
 from profwin.errors import BackendError, EngineError, EngineRefusedError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from contextlib import AbstractContextManager
     from typing import Any
 
     from profwin.engines.marks import Marks
@@ -23,7 +22,7 @@ _PATIENCE = 1.0
 """Seconds that a stop beside the caller's thread may take, whatever is left of the wait budget."""
 
 
-class Ensemble:
+class Ensemble(Unmarked):
     """Several engines that record, as a context manager: each with its own mark, outcome and traces.
 
     The name of an engine's traces ends with its place in the list.
@@ -82,15 +81,6 @@ class Ensemble:
 
     def _end(self, member: Member) -> None:
         self._told[member].__exit__(None, None, None)
-
-    def span(self, name: str) -> AbstractContextManager[object]:  # noqa: ARG002  # their traces take no ranges
-        """Return a context manager that does nothing."""
-        from contextlib import nullcontext
-
-        return nullcontext()
-
-    def step(self) -> None:
-        """Do nothing: engines do not know the loop's steps."""
 
     def export(self) -> list[str]:
         """Bring the traces of all to where they belong; return the paths of the finished files.

@@ -11,6 +11,7 @@ import os
 import time
 from weakref import WeakKeyDictionary
 
+from profwin.engines.asked import new_token
 from profwin.engines.objects import ObjectEngine
 from profwin.errors import EngineRefusedError
 
@@ -92,8 +93,7 @@ class InferenceObject(ObjectEngine):
         missing = self._missing()
         if missing is not None:
             raise EngineRefusedError(self.name, missing)
-        plain = "".join(char if char.isascii() and char.isalnum() else "_" for char in str(metadata.get("name")))[:40]
-        self._token = f"step{metadata.get('step')}_{plain}_{os.urandom(4).hex()}"
+        self._token = new_token(metadata)
         earlier = _OPEN.get(self.target)
         _OPEN[self.target] = f"window {metadata.get('name')!r} of step {metadata.get('step')}"
         try:

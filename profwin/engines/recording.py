@@ -20,8 +20,10 @@ if TYPE_CHECKING:
     from profwin.registry.lock import Held
     from profwin.session import Session
 
-__all__ = ["EngineRecording", "recording_of"]
+__all__ = ["EngineRecording", "Unmarked", "recording_of"]
 
+_LOOKED_AT = 5.0
+"""Seconds that taking off a mark is tried, while others look whether its device is free."""
 _DYING = 0.25
 """Seconds that a killed process gets to be gone: its connections break a moment before."""
 
@@ -60,7 +62,20 @@ def recording_of(
     return EngineRecording(session, engine, marks, keys, request)
 
 
-class EngineRecording:
+class Unmarked:
+    """What engines record: this process puts nothing into it."""
+
+    def span(self, name: str) -> AbstractContextManager[object]:  # noqa: ARG002  # their traces take no ranges
+        """Return a context manager that does nothing."""
+        from contextlib import nullcontext
+
+        return nullcontext()
+
+    def step(self) -> None:
+        """Do nothing: engines do not know the loop's steps."""
+
+
+class EngineRecording(Unmarked):
     """An engine that records, as a context manager: a mark on its devices, start; stop, and the mark taken off.
 
     The mark stays when the stop is not confirmed and the engine's processes are not proven gone: the devices are
@@ -112,15 +127,6 @@ class EngineRecording:
         if self._died is not None:
             raise EngineError(self.name, "stop", self._died)
 
-    def span(self, name: str) -> AbstractContextManager[object]:  # noqa: ARG002  # its trace takes no ranges
-        """Return a context manager that does nothing."""
-        from contextlib import nullcontext
-
-        return nullcontext()
-
-    def step(self) -> None:
-        """Do nothing: the engine does not know the loop's steps."""
-
     def export(self) -> list[str]:
         """Bring the engine's traces to where they belong; return the paths of the finished files.
 
@@ -166,14 +172,19 @@ class EngineRecording:
 
     def _unmark_later(self, mark: Mark) -> None:
         """Take the mark off devices that were given back before the engine answered; its processes tell whose it is."""
+        deadline, owner = time.monotonic() + _LOOKED_AT, frozenset(self._processes)
+        take = self._session.registry().take
         try:
-            held = self._session.registry().take(
-                self._keys, kind="rollout", run=mark.run, name=mark.name, step=mark.step,
-                owner_of_mark=frozenset(self._processes),
-            )  # fmt: skip
-            if held is not None:
-                held.clear_mark()
-                held.release()
+            while True:
+                held = take(
+                    self._keys, kind="rollout", run=mark.run, name=mark.name, step=mark.step, owner_of_mark=owner
+                )
+                if held is not None:
+                    held.clear_mark()
+                    held.release()
+                if held is not None or time.monotonic() > deadline:
+                    return
+                time.sleep(0.001)  # whoever else wants the device holds it while he reads the mark
         except RegistryError:
             pass  # the mark stays until its processes are gone, or the engine's next window
 

@@ -6,7 +6,7 @@ import os
 import threading
 import time
 
-from profwin.engines.asked import Asked
+from profwin.engines.asked import Asked, new_token
 from profwin.engines.checks import checked_number, checked_timeout, checked_token, checked_url
 from profwin.engines.http import Answer, Channel
 from profwin.errors import EngineRefusedError
@@ -265,11 +265,8 @@ class ProfilerServer:
         return not now or not earlier.processes or bool({*now} & {*earlier.processes})
 
     def _ask(self, metadata: dict[str, Any]) -> Asked:
-        step, name = metadata.get("step"), str(metadata.get("name", "rollout"))
-        plain = "".join(char if char.isascii() and char.isalnum() else "_" for char in name)[:40]
-        window = f"window {name!r} of step {step} of run {metadata.get('run')}"
-        token = f"step{step}_{plain}_{os.urandom(4).hex()}"
-        return Asked(token, window, self.directory, self.process_ids)
+        window = f"window {metadata.get('name')!r} of step {metadata.get('step')} of run {metadata.get('run')}"
+        return Asked(new_token(metadata), window, self.directory, self.process_ids)
 
     def _confirm(self) -> None:
         with self._mutex:

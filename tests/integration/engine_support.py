@@ -5,8 +5,6 @@ from __future__ import annotations
 from core_support import Evidence
 
 import profwin
-from profwin.registry.device import keys_of
-from profwin.registry.lock import Held, Registry
 from profwin.testing import RecordingEngine
 
 
@@ -23,15 +21,6 @@ def engines(*devices, kind="thread", **more):
         RecordingEngine(f"pretend:{each}", revocable=kind == "thread", asynchronous=kind == "coroutine", **more)
         for each in devices
     ]
-
-
-def taken(device):
-    """Try to take a device as another one would; return why not, or None."""
-    outcome = Registry(None).acquire(keys_of((f"pretend:{device}",)), kind="training", run="probe", name="p", step=1)
-    if isinstance(outcome, Held):
-        outcome.release()
-        return None
-    return outcome.reason
 
 
 def finish(output):

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import os
 import signal
-import time
 
 import pytest
 from core_support import Child, Evidence, run
+from device_probe import becomes, taken
 from engine_process import Engine
 
 import profwin
 from profwin import rollout_window
-from profwin.registry.device import keys_of
-from profwin.registry.lock import Held, Registry
 
 
 @pytest.fixture
@@ -29,23 +27,6 @@ def both():
     yield engines
     for engine in engines:
         engine.end()
-
-
-def reason(device):
-    """Try to take a device as another one would; return why not, or None."""
-    found = Registry(None).acquire(keys_of((f"pretend:{device}",)), kind="training", run="probe", name="p", step=1)
-    if isinstance(found, Held):
-        found.release()
-        return None
-    return found.reason
-
-
-def becomes(device, wanted, patience=20.0):
-    """Wait until the reason is the wanted one."""
-    deadline = time.monotonic() + patience
-    while (found := reason(device)) != wanted:
-        assert time.monotonic() < deadline, found
-        time.sleep(0.01)
 
 
 LEADER = """
@@ -72,12 +53,12 @@ def test_our_death_leaves_the_devices_of_a_list_unknown(output):
     with Child(LEADER.format(output=str(output))) as child:
         workers = [int(pid) for pid in child.hear().split()]
         try:
-            assert (reason("a"), reason("b")) == ("busy", "busy")
+            assert (taken("a"), taken("b")) == ("busy", "busy")
             child.kill()
-            assert (reason("a"), reason("b")) == ("unknown", "unknown")
+            assert (taken("a"), taken("b")) == ("unknown", "unknown")
             os.kill(workers[0], signal.SIGKILL)
             becomes("a", None)
-            assert reason("b") == "unknown"
+            assert taken("b") == "unknown"
         finally:
             os.kill(workers[1], signal.SIGKILL)
         becomes("b", None)
@@ -88,7 +69,7 @@ def test_a_worker_that_is_killed_in_the_window(output, both):
     profwin.configure(steps="1-9", output=str(output), backend="record", run="mine")
     with rollout_window(1, engine=both):
         both[0].process.kill()
-    assert (reason("a"), reason("b")) == (None, None)
+    assert (taken("a"), taken("b")) == (None, None)
     assert both[1].told == ["start", "stop"]
     with rollout_window(2, engine=both) as second:
         assert second.recorded
@@ -112,7 +93,7 @@ def test_stops_that_come_too_often(output, both):
     profwin.shutdown()
     second.close()
     assert [engine.told for engine in both] == [["start", "stop"] * 2] * 2
-    assert (reason("a"), reason("b")) == (None, None)
+    assert (taken("a"), taken("b")) == (None, None)
     assert [each["reason"] for each in Evidence(output).collections()] == ["end", "shutdown"]
 
 

@@ -7,7 +7,8 @@ import threading
 import time
 
 import pytest
-from engine_support import configure, engines, finish, taken
+from device_probe import taken
+from engine_support import configure, engines, finish
 
 from profwin import rollout_window, training_stage, training_step
 from profwin.registry.device import keys_of

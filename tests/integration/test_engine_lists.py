@@ -7,7 +7,8 @@ import os
 import threading
 
 import pytest
-from engine_support import configure, engines, finish, taken
+from device_probe import taken
+from engine_support import configure, engines, finish
 
 from profwin import Loop, rollout_window, weight_sync
 from profwin.errors import EngineError, EngineRefusedError, SettingError

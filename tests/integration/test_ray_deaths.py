@@ -5,17 +5,15 @@ from __future__ import annotations
 import json
 import os
 import signal
-import time
 
 import pytest
 
 pytest.importorskip("ray", reason="ray is not installed: actors cannot be tried")
 
 from core_support import Evidence
+from device_probe import becomes, taken
 from ray_support import Driver, running
 
-from profwin.registry.device import keys_of
-from profwin.registry.lock import Held, Registry
 from profwin.testing import assert_no_overlap, read_record
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
@@ -32,23 +30,6 @@ def cluster():
 def output(tmp_path):
     """Return where the runs of a test go."""
     return tmp_path / "out"
-
-
-def reason(device):
-    """Try to take a device as another one would; return why not, or None."""
-    found = Registry(None).acquire(keys_of((f"pretend:{device}",)), kind="training", run="probe", name="p", step=1)
-    if isinstance(found, Held):
-        found.release()
-        return None
-    return found.reason
-
-
-def becomes(device, wanted, patience=60.0):
-    """Wait until the reason is the wanted one."""
-    deadline = time.monotonic() + patience
-    while (found := reason(device)) != wanted:
-        assert time.monotonic() < deadline, found
-        time.sleep(0.01)
 
 
 ENGINE = """
@@ -77,13 +58,13 @@ def test_death_of_an_actor(cluster, output):
     """The killed actor's device is free by the kernel, the other's is not; the next window is in its new process."""
     with Driver(ENGINE, cluster, output) as driver:
         first, second = json.loads(driver.hear())
-        assert (reason("a"), reason("b")) == ("busy", "busy")
+        assert (taken("a"), taken("b")) == ("busy", "busy")
         os.kill(first, signal.SIGKILL)
-        becomes("a", None)
-        assert reason("b") == "busy"
+        becomes("a", None, patience=60.0)
+        assert taken("b") == "busy"
         driver.say()
         assert driver.hear() == "left"
-        assert reason("b") is None
+        assert taken("b") is None
         again, same = json.loads(driver.hear())
         assert again != first
         assert same == second
@@ -124,16 +105,16 @@ def test_death_of_the_driver(cluster, output):
     """A detached actor goes on recording, and holds its device, until the next driver's window; then that one is it."""
     with Driver(DRIVER_DIES, cluster, output) as driver:
         pid = int(driver.hear())
-        assert reason("b") == "busy"
+        assert taken("b") == "busy"
         driver.kill()
-    becomes("b", None)  # Ray ends the actors of a driver that is gone
-    assert reason("a") == "busy"
+    becomes("b", None, patience=60.0)  # Ray ends the actors of a driver that is gone
+    assert taken("a") == "busy"
     with Driver(DRIVER_COMES, cluster, output) as driver:
         assert json.loads(driver.hear()) == ["start", "generate", "stop", "start"]
-        assert reason("a") == "busy"
+        assert taken("a") == "busy"
         driver.say()
         assert driver.hear() == "left"
-        assert reason("a") is None
+        assert taken("a") is None
         driver.say()
         driver.end()
     evidence = Evidence(output)
@@ -167,13 +148,13 @@ def test_answers_that_come_too_late(cluster, output, tmp_path):
     release = tmp_path / "release"
     with Driver(LATE, cluster, output, RELEASE=str(release)) as driver:
         assert driver.hear() == "left"
-        assert reason("a") == "busy"
+        assert taken("a") == "busy"
         assert driver.hear() == "False"
-        assert reason("a") == "busy"
+        assert taken("a") == "busy"
         release.touch()
         driver.say()
         assert json.loads(*driver.end()) == ["start", "stop", "start", "stop"]
-    becomes("a", None)
+    becomes("a", None, patience=60.0)
     evidence = Evidence(output)
     closed = [each for each in evidence.of("close") if "error" in each]
     assert ["has not answered within 1 s" in each["error"] for each in closed] == [True]
