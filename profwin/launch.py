@@ -6,6 +6,7 @@ import os
 import re
 import time
 
+from profwin.registry.host import host_name
 from profwin.registry.process import ProcessIdentity, gone, identity
 from profwin.run import process_text
 
@@ -158,7 +159,7 @@ def _header(path: str) -> dict[str, Any] | None:
 
 
 def _elsewhere(run: Run, header: Mapping[str, Any]) -> bool:
-    return (header.get("boot"), header.get("host")) != (run.boot, os.uname().nodename)
+    return (header.get("boot"), header.get("host")) != (run.boot, host_name())
 
 
 def _at_work(run: Run, header: Mapping[str, Any]) -> bool:

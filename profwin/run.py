@@ -6,6 +6,8 @@ import os
 import re
 import time
 
+from profwin.registry import host
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -20,8 +22,7 @@ _UNSAFE = re.compile(r"[^A-Za-z0-9._+-]+")
 def boot_id() -> str:
     """Return this boot's random id, or ``""`` where the kernel does not tell."""
     try:
-        with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
-            return file.read().strip()
+        return host.boot_id()
     except OSError:
         return ""
 
@@ -153,7 +154,7 @@ class Run:
         """Return the fields of a journal's first record."""
         fields: dict[str, object] = {
             "schema": schema, "run": self.name, "attempt": self.attempt, "pid": self.pid, "start": self.start,
-            "boot": self.boot, "host": os.uname().nodename, "uid": os.getuid(), "role": self.role, "rank": self.rank,
+            "boot": self.boot, "host": host.host_name(), "uid": os.getuid(), "role": self.role, "rank": self.rank,
             "world": int(world) if world and world.isdigit() else None, "root": self.root,
             "settings": settings.describe(),
         }  # fmt: skip

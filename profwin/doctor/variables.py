@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from profwin.doctor.line import NO, NOTE, OK, WARNING, Line
 from profwin.errors import SettingError
+from profwin.registry.host import VARIABLE as PRETENCE
 from profwin.settings import Settings
 
 TYPE_CHECKING = False
@@ -40,8 +41,15 @@ def variables(host: Host) -> Iterator[Line]:
             yield _setting(name, value)
         elif name in OF_CHILDREN:
             yield Line(name, NOTE, f"{_shown(name, value)}; profwin gives it to the processes that it starts")
+        elif name == PRETENCE:
+            yield Line(
+                name,
+                WARNING,
+                f"{_shown(name, value)}: no device is guarded against processes of the same host that lack it",
+                "unset it; it is for demonstrations and tests",
+            )
         else:
-            yield _unknown(name, [*settings, *OF_CHILDREN])
+            yield _unknown(name, [*settings, *OF_CHILDREN, PRETENCE])
     if not given:
         yield Line("PROFWIN_*", NOTE, "none is set")
         return

@@ -12,6 +12,7 @@ import stat
 import time
 
 from profwin.errors import RegistryError, SettingError
+from profwin.registry.host import VARIABLE, pretended
 
 __all__ = ["MODE", "Mount", "choose", "mount_of", "prepare", "private"]
 
@@ -60,7 +61,8 @@ def choose(directory: str | None = None) -> tuple[str, str]:
         The path, and a sentence that says which it is and why.
 
     Raises:
-        SettingError: the path given is not absolute; every process would resolve it differently.
+        SettingError: the path given is not absolute; every process would resolve it differently. Or a pretended
+            host's name is none of a file.
     """
     given, why = directory, "as configured"
     if not given:
@@ -73,6 +75,11 @@ def choose(directory: str | None = None) -> tuple[str, str]:
         path, why = f"{_SHARED_MEMORY}/profwin", "in the host's shared memory"
     else:
         path, why = f"{_TEMPORARY}/profwin", "since there is no writable shared memory"
+    name = pretended()
+    if name is not None:
+        if "/" in name or "\0" in name:
+            raise SettingError(VARIABLE, name, "the name of a host")
+        path, why = f"{path}-host-{name}", f"{why}, as those of the host {name}, which {VARIABLE} pretends"
     return path, f"device locks are in {path}, {why}"
 
 

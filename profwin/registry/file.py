@@ -56,15 +56,17 @@ class LockFile:
         key: the device.
         path: of the lock file; the FIFO is beside it.
         mark: the mark that was there when the lock was won, unless it was dead.
+        dead: a mark that was there and is proven dead: it was taken off.
         held: whether the record says that this process holds the device.
         watching: whether the FIFO is open for waiting.
     """
 
-    __slots__ = ("_fifo", "_lock", "held", "key", "mark", "numbers", "path", "watching")
+    __slots__ = ("_fifo", "_lock", "dead", "held", "key", "mark", "numbers", "path", "watching")
 
     def __init__(self, key: str, path: str, lock: tuple[bytes], fifo: tuple[bytes]) -> None:
         self.key, self.path, self._lock, self._fifo = key, path, lock, fifo
         self.mark: Mark | None = None
+        self.dead: Mark | None = None
         self.held = self.watching = False
         self.numbers: deque[int] = deque()
 
@@ -224,6 +226,7 @@ class LockFile:
         mark = decode_mark(os.pread(self.numbers[0], MARK_LIMIT, MARK_OFFSET))
         if mark is not None and mark.dead():
             self.clear_mark()
+            self.dead = mark
             return None
         return mark
 

@@ -157,6 +157,10 @@ class Held:
         """Return the marks that are there, by device: those that were found, and those set since."""
         return {file.key: file.mark for file in self._files if file.mark is not None}
 
+    def dead(self) -> dict[str, Mark]:
+        """Return, by device, the marks that were found and taken off, because their processes are proven gone."""
+        return {file.key: file.dead for file in self._files if file.dead is not None}
+
     def set_mark(self, mark: Mark, keys: tuple[str, ...] | None = None) -> None:
         """Mark devices as perhaps recorded on by other processes, *before* these are asked to start.
 

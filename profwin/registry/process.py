@@ -7,6 +7,8 @@ import os
 
 import msgspec
 
+from profwin.registry.host import boot_id
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -34,8 +36,7 @@ class ProcessIdentity(msgspec.Struct, frozen=True, array_like=True):
 
 @functools.cache
 def _boot() -> str:
-    with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
-        return file.read().strip()
+    return boot_id()
 
 
 @functools.cache

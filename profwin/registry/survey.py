@@ -14,7 +14,11 @@ from profwin.registry.file import MARK_OFFSET
 from profwin.registry.holder import MARK_LIMIT, RECORD_SIZE, Holder, Mark, decode, decode_mark
 from profwin.registry.process import gone, identity
 
-__all__ = ["DeviceState", "survey"]
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from profwin.registry.lock import Registry
+
+__all__ = ["DeviceState", "confirm", "survey"]
 
 
 class DeviceState(msgspec.Struct, frozen=True):
@@ -54,6 +58,19 @@ def survey(directory: str) -> list[DeviceState]:
         raise RegistryError(directory, f"cannot be read: {problem.strerror}") from problem
     locked = _locked()
     return [_look(f"{directory}/{name}", unquote(name[:-5]), locked) for name in names if name.endswith(".lock")]
+
+
+def confirm(registry: Registry, key: str) -> tuple[bool, DeviceState | None]:
+    """Remove a device's mark, as :meth:`profwin.registry.lock.Registry.confirm` does.
+
+    Returns:
+        Whether there was one to remove, and what the device was like before; None where there is no such device.
+
+    Raises:
+        RegistryError: the lock file cannot be used or trusted.
+    """
+    state = next((state for state in registry.survey() if state.key == key), None)
+    return registry.confirm(key), state
 
 
 def _locked() -> set[tuple[int, int, int]] | None:

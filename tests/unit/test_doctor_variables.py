@@ -10,7 +10,7 @@ from doctor_support import by_name, make_host, states
 
 import profwin
 from profwin import settings
-from profwin.doctor.variables import OF_CHILDREN, asked_backends, variables
+from profwin.doctor.variables import OF_CHILDREN, PRETENCE, asked_backends, variables
 
 
 def test_none_is_set(tmp_path):
@@ -22,15 +22,17 @@ def test_each_is_judged_by_itself(tmp_path):
     """Right ones are shown, wrong ones say what is allowed, empty ones count for nothing, others are not ours."""
     found = by_name(variables(make_host(tmp_path, {
         "PROFWIN_STEPS": "2,4", "PROFWIN_WAIT_BUDGET": "soon", "PROFWIN_ROLE": "", "PROFWIN_PATCH_PLAN": "verl",
-        "PROFWIN_BACKENDS": "torch", "PROFWIN_QQQQQQQQQQ": "1",
+        "PROFWIN_BACKENDS": "torch", "PROFWIN_QQQQQQQQQQ": "1", "PROFWIN_PRETEND_HOST": "b",
     })))  # fmt: skip
     assert {name: line.state for name, line in found.items()} == {
-        "PROFWIN_BACKENDS": "warning", "PROFWIN_PATCH_PLAN": "note", "PROFWIN_QQQQQQQQQQ": "warning",
+        "PROFWIN_BACKENDS": "warning", "PROFWIN_PATCH_PLAN": "note", "PROFWIN_PRETEND_HOST": "warning",
+        "PROFWIN_QQQQQQQQQQ": "warning",
         "PROFWIN_ROLE": "note", "PROFWIN_STEPS": "ok", "PROFWIN_WAIT_BUDGET": "no",
     }  # fmt: skip
     assert found["PROFWIN_STEPS"].detail == "'2,4'"
     assert "seconds, from 0 to 86400" in found["PROFWIN_WAIT_BUDGET"].detail
     assert found["PROFWIN_BACKENDS"].remedy == "did you mean PROFWIN_BACKEND?"
+    assert "unset it" in found["PROFWIN_PRETEND_HOST"].remedy
     assert "settings" in found["PROFWIN_QQQQQQQQQQ"].remedy
 
 
@@ -67,4 +69,4 @@ def test_every_variable_is_known():
     assert [name.upper() for name in settings.Settings.__annotations__] == names
     sources = Path(profwin.__file__).parent.rglob("*.py")
     used = {found for path in sources for found in re.findall(r"\bPROFWIN_[A-Z]+(?:_[A-Z]+)*\b", path.read_text())}
-    assert used - {f"PROFWIN_{name}" for name in names} == set(OF_CHILDREN)
+    assert used - {f"PROFWIN_{name}" for name in names} == {*OF_CHILDREN, PRETENCE}
