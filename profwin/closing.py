@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Closing"]
 
+_MOMENT = 1.0
+"""Seconds that answers are waited for in the caller's thread, which costs less than a thread that waits for them."""
 _BESIDE = 0
 """Stands for a thread that closes beside another one: the end of a process waits for these by a limit of its own."""
 
@@ -82,6 +84,8 @@ class Closing:
     def beside(self, collection: Collection, reason: str, *, raising: bool, patience: float | None) -> None:
         """Close a collection in a thread, and wait for it no longer than training may be kept waiting.
 
+        Engines that take requests are asked here. Where all answer within a moment, the rest is done here, too.
+
         Args:
             collection: of an engine whose stop may be called from any thread.
             reason: as the journal has it.
@@ -89,22 +93,25 @@ class Closing:
             patience: seconds to wait; None for what is left of the wait budget. Nobody waits in the thread whose event
                 loop the engine needs.
         """
-        mine = self.claim(collection)
-        if mine:
-            thread = threading.Thread(target=self.finish, args=(collection, reason), name="profwin-stop", daemon=True)
-            try:
-                thread.start()
-            except RuntimeError:  # too many threads, or (from Python 3.12) the interpreter is ending
-                self.finish(collection, reason)
         budget, engine, unwanted = self._owner.session.budget, collection.engine, patience == 0
         if engine is not None and engine.needs(threading.get_ident()):
             patience = 0.0
         elif patience is None:
             patience = budget.left(collection.keys, collection.step)
-        if not collection.closed.wait(patience):
+        until = time.monotonic() + patience
+        mine = self.claim(collection)
+        if mine:
+            answered = False
+            try:
+                answered = patience > 0 and collection.answered(min(patience, _MOMENT))
+            finally:  # also for Ctrl-C
+                self._finish(collection, reason, apart=not answered)
+        if not collection.closed.wait(max(0.0, until - time.monotonic())):
             budget.spend(collection.keys, collection.step, patience)
-            if mine and not unwanted:
+            if not unwanted:  # whoever began the stop: nobody may have waited for it then, as where it was cut
                 self._late(collection, patience, raising=raising)
+                if not collection.late:
+                    self._later(collection)
         elif mine and collection.failure is not None:
             self._owner.session.complain(collection.failure, raising=raising)
 
@@ -121,6 +128,16 @@ class Closing:
         finally:
             timer.cancel()
 
+    def _finish(self, collection: Collection, reason: str, *, apart: bool) -> None:
+        if apart:
+            thread = threading.Thread(target=self.finish, args=(collection, reason), name="profwin-stop", daemon=True)
+            try:
+                thread.start()
+                return
+            except RuntimeError:  # too many threads, or (from Python 3.12) the interpreter is ending
+                pass
+        self.finish(collection, reason)
+
     def finish(self, collection: Collection, reason: str) -> None:
         """Close a claimed collection and say what fails, since perhaps nobody waits for it any more."""
         try:
@@ -130,16 +147,27 @@ class Closing:
         finally:
             collection.closed.set()
 
+    def _later(self, collection: Collection) -> None:
+        """Say that a stop is late once it is, where nobody waits for it any more."""
+        session = self._owner.session
+        patience = max(session.budget.whole(), _MOMENT)
+        session.listener().at(clock.now() + patience, lambda: self._late(collection, patience, raising=False))
+
     def _late(self, collection: Collection, patience: float, *, raising: bool) -> None:
+        """Say that a stop is late, once for each collection."""
         if collection.closed.is_set():
             return
         engine, session = collection.engine, self._owner.session
         if engine is not None and engine.needs(threading.get_ident()):
             problem = "its stop needs the event loop of this very thread, so nobody waits for it here"
         elif patience == 0:
-            return  # the budget was used up before, by what has been said then
+            return  # the budget was used up before, perhaps by a wait for the device, so this one may be quick
         else:
             problem = f"its stop is not confirmed after {patience:.3g} s"
+        with self._owner.mutex:
+            said, collection.late = collection.late, True
+        if said:
+            return
         session.finding("late-stop", f"{collection.describe()}: {problem}; until it is, its devices are unknown")
         if raising and session.settings.strict:
             raise EngineError(collection.engine_name, "stop", problem)

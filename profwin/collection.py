@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from profwin.backends import Recording
     from profwin.interval import Interval
+    from profwin.registry.holder import Mark
     from profwin.session import Session
 
 __all__ = ["Collection"]
@@ -57,6 +58,7 @@ class Collection:
         self.identifier = number()
         self.session, self.engine, self.own = session, first.engine, first.own
         self.purpose, self.step, self.keys, self.site = first.purpose, first.step, first.keys, first.site
+        self.elsewhere = first.elsewhere
         self.role, self.name, self.occurrence, self.segment = first.role, name, occurrence, segment
         # Whether its start and stop may run in any thread: they may take long, so nobody should wait for ever.
         self.detached = first.engine is not None and first.engine.detached
@@ -68,7 +70,8 @@ class Collection:
         self.thread_bound = first.engine is not None and first.own and not self.detached
         self.due: str | None = None  # why it is to be closed there, after another thread asked for that
         self.held: Held | None = None
-        self.failure: ProfwinError | None = None  # of a stop that ran in a thread
+        self.failure: ProfwinError | None = None  # of its stop
+        self.late = False  # whether it was said that its stop is late
         self.closed = threading.Event() if first.engine is not None else _NEVER
         self.terms = Terms(self)
         self._begun = False
@@ -110,10 +113,13 @@ class Collection:
         session = self.session
         version = self._first_version if self._first_version is not None else session.position.version(self.purpose)
         request = Request(self._stem, lambda: self._metadata(version))
-        names = ["engine"] if self.engine is not None else [backend.name for backend in session.backends()]
+        backends = session.backends() if self.engine is None else []
+        names = [backend.name for backend in backends] if self.engine is None else ["engine"]
         fields: dict[str, Any] = {}
-        if self.engine is None and not session.exclusive:
+        if (self.engine is None and not session.exclusive) or (self.elsewhere and not self.keys):
             fields["unlocked"] = True
+        if held is not None and (dead := held.dead()):
+            self._note_dead(dead)
         if waited:
             fields["waited"] = round(waited, 6)
         if version is not None:
@@ -127,13 +133,19 @@ class Collection:
             self._enter("engine", partial(recording_of, session, engine, held, self.keys, request))
             return
         marked = []
-        for backend in session.backends():
+        for backend in backends:
             recording = self._enter(backend.name, partial(backend.open, request))
             if backend.ranges:
                 marked.append(recording)
             self.thread_bound = self.thread_bound or backend.thread_bound
         if marked:
             self.ranges = Ranges(marked, lambda problem: session.warn("range", problem))
+
+    def _note_dead(self, dead: dict[str, Mark]) -> None:
+        """Write down that engines of others, which never confirmed their stop, are proven gone: it is free by that."""
+        for key, mark in dead.items():
+            pids = [process.pid for process in mark.processes]
+            self.session.journal.write("confirmed", devices=[key], processes=pids)
 
     def _stem(self) -> str:
         make = self.session.run.trace_stem
@@ -178,6 +190,13 @@ class Collection:
         if busy is None:
             self.keys += keys
         return busy
+
+    def answered(self, seconds: float) -> bool:
+        """Ask what records to stop, where it takes requests, and wait so long for the answers; say whether all came.
+
+        Then :meth:`stop` need not wait for them.
+        """
+        return bool(self._open) and all(getattr(each, "answered", _unasked)(seconds) for _, each in self._open)
 
     def stop(self, reason: str) -> ProfwinError | None:
         """Stop every profiler and release the locks, whatever fails; return the first failure. Idempotent.
@@ -271,3 +290,7 @@ class Collection:
         left = [] if self.engine is not None else [manager for _name, manager in self._open]
         self._open, self.recordings, self.held, self.state = [], [], None, "closed"
         return left
+
+
+def _unasked(seconds: float) -> bool:  # noqa: ARG001  # see `Collection.answered`
+    return False

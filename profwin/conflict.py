@@ -15,15 +15,16 @@ if TYPE_CHECKING:
 __all__ = ["goes_on", "joins", "meet", "waits_for"]
 
 
-def meet(interval: Interval, keys: tuple[str, ...], *, ours: bool) -> bool:
+def meet(interval: Interval, keys: tuple[str, ...], elsewhere: tuple[str, ...] = (), *, ours: bool) -> bool:
     """Say whether an interval and a collection concern each other: they share a device, or this process's one session.
 
     Args:
         interval: what is about to begin.
         keys: devices of the collection.
+        elsewhere: what stands for them where it locks none; as of an interval.
         ours: whether it is recorded in this process.
     """
-    return (ours and interval.own) or intersect(interval.keys, keys)
+    return (ours and interval.own) or intersect(interval.keys or interval.elsewhere, keys, elsewhere)
 
 
 def goes_on(collection: Collection, step: int, continues: Callable[[int, int], bool]) -> bool:

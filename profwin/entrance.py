@@ -86,8 +86,7 @@ class Entrance:
                     return
                 if verdict is None:
                     # The devices come first, without a claim on this process: what runs here on others need not wait.
-                    held = yield from self._acquire(interval, last=turns == 0)
-                    if held is None:
+                    if (held := (yield from self._acquire(interval, last=turns == 0))) is None:
                         if interval.refused:
                             return
                         turns -= 1
@@ -120,14 +119,16 @@ class Entrance:
         if self.session.owner.pauses.depth:
             return "paused"
         for other, thread in self.starting.items():
-            if meet(interval, other.keys, ours=other.own):
+            if meet(interval, other.keys, other.elsewhere, ours=other.own):
                 # Waiting here for what this very thread is in the middle of would last for ever.
                 needed = thread == here or (other.engine is not None and other.engine.needs(here))
                 return "self" if needed and blocking else "wait"
-        continues, own, keys = self.session.position.continues, interval.own, interval.keys
+        if not self.session.owner.collections:
+            return None  # as it nearly always is
+        continues, own, keys = self.session.position.continues, interval.own, interval.keys or interval.elsewhere
         for collection in self.session.owner.collections:
             # What `meet` says, without its call: there may be an open window for each of many engines.
-            if not (own and collection.own) and not intersect(keys, collection.keys):
+            if not (own and collection.own) and not intersect(keys, collection.keys, collection.elsewhere):
                 continue
             needed = blocking and collection.engine is not None and collection.engine.needs(here)
             if collection.state == "closing":
@@ -256,8 +257,7 @@ class Entrance:
     def _start(self, interval: Interval, held: Held | None, waited: float) -> None:
         """Open a collection for an interval; what it does not keep of the locks is released."""
         try:
-            problem = self.session.obstacle(interval)
-            if problem is not None:
+            if (problem := self.session.obstacle(interval)) is not None:
                 skip(self.session, interval, *problem)
                 return
             self.session.hook_exit()

@@ -26,8 +26,10 @@ class Interval:
 
     Attributes:
         what: ``"window"``, ``"stage"`` or ``"span"``.
+        purpose: ``"rollout"`` for a window, else ``"training"``.
         name, step, role: as the journal has them.
         keys: device keys; empty where the process stands for its device.
+        elsewhere: of an engine that locks its devices itself, what stands for it here, where there are no keys.
         site: ``file:line`` of the code.
         engine: what records, where that is not this process.
         scoped: whether it begins and ends in one thread, so that a named range may mark it in the trace.
@@ -39,12 +41,14 @@ class Interval:
         refused: whether it was turned away for want of a device.
         skipped: why it runs unrecorded: the reason, and what else there is to say; None while nothing said so.
         collection: what records it, once it is known; None if it runs unrecorded.
+        token: what another process calls it that had this one begin it; None if nobody did.
         lasting_range: the named range that marks it, where that may outlast its collection.
     """
 
     __slots__ = (
         "collection",
         "deadline",
+        "elsewhere",
         "engine",
         "identifier",
         "keys",
@@ -53,12 +57,14 @@ class Interval:
         "max_seconds",
         "name",
         "occurrence",
+        "purpose",
         "refused",
         "role",
         "scoped",
         "site",
         "skipped",
         "step",
+        "token",
         "version",
         "what",
     )
@@ -70,12 +76,15 @@ class Interval:
     ) -> None:  # fmt: skip
         self.identifier = number()
         self.what, self.name, self.step, self.keys, self.site = what, name, step, keys, site
+        self.purpose = "rollout" if what == "window" else "training"
         self.role, self.engine, self.scoped, self.occurrence = role, engine, scoped, occurrence
+        self.elsewhere: tuple[str, ...] = () if keys else getattr(engine, "elsewhere", ())
         self.version, self.max_seconds = version, max_seconds
         self.left = self.refused = False
         self.deadline: float | None = None
         self.skipped: tuple[str, str] | None = None
         self.collection: Collection | None = None
+        self.token: str | None = None
         self.lasting_range: LastingRange | None = None
 
     @property
@@ -91,16 +100,15 @@ class Interval:
         self.keys = getattr(self.engine, "keys", ())
         return True
 
-    @property
-    def purpose(self) -> str:
-        """``"rollout"`` for a window, else ``"training"``."""
-        return "rollout" if self.what == "window" else "training"
 
+def intersect(some: tuple[str, ...], others: tuple[str, ...], elsewhere: tuple[str, ...] = ()) -> bool:
+    """Say whether two sets of device keys share a device; an empty one is the process itself, so it always does.
 
-def intersect(some: tuple[str, ...], others: tuple[str, ...]) -> bool:
-    """Say whether two sets of device keys share a device; an empty one is the process itself, so it always does."""
-    if not some or not others:
+    But the process is no device of what records `elsewhere`, whose names stand for the others' keys.
+    """
+    if not elsewhere and (not some or not others):
         return True
+    others = others or elsewhere
     for key in some:  # noqa: SIM110  # a generator costs three times as much, and this is asked for each open collection
         if key in others:
             return True

@@ -44,7 +44,8 @@ FIELDS: dict[str, tuple[str, ...]] = {
     "step": ("side", "step", "selected", "version", "generated_with"),
     # A window, stage or span begins and ends in this process's code. `enter` is written right before the body, `exit`
     # right after. `collection` says what records it; where it is absent, a `skip` with the same `id` stands before.
-    "enter": ("id", "what", "name", "step", "occurrence", "role", "thread", "site", "devices", "collection"),
+    # `token` is of another process's `remote`, which had this one begin it.
+    "enter": ("id", "what", "name", "step", "occurrence", "role", "thread", "site", "devices", "collection", "token"),
     "exit": ("id", "status", "error"),
     # A collection. `open` is written after the device locks are held and before any profiler starts, `close` after all
     # have stopped and before the locks are released: the interval between them contains everything that was recorded.
@@ -76,9 +77,14 @@ FIELDS: dict[str, tuple[str, ...]] = {
     "ask": ("id", "device", "holder", "answer"),
     # Another process, of that pid, asked for a device of the collection, for a window or stage of its own.
     "asked": ("collection", "asker", "purpose", "name", "step"),
-    # An engine is about to record on these devices; its stop was confirmed.
+    # An engine is about to record on these devices; its stop was confirmed, or it is proven gone: that may be noted by
+    # whoever takes the device next.
     "mark": ("devices", "processes"),
     "confirmed": ("devices", "processes"),
+    # What another process, an actor or a node's agent, answered when it was told to record for the collection, in a
+    # window of its own that is called `token` in its journal: `status` is "recording", then also who that process is,
+    # "refused", or "unknown" where no answer came; at the end "stopped", or "died" where it cannot have been whole.
+    "remote": ("collection", "token", "engine", "status", "pid", "start", "boot", "host", "run"),
     # A device's lock file was deleted or replaced while this process held it: exclusion cannot be proved for that
     # interval.
     "lost": ("device", "collection"),
@@ -88,6 +94,9 @@ FIELDS: dict[str, tuple[str, ...]] = {
     "synced": ("id", "status", "error"),
     # Windows or stages of this name are not in every step, by the program's design: a plan says so.
     "uneven": ("what", "name"),
+    # The monotonic clock of the boot `boot` of another host was `offset` nanoseconds ahead of this one's when this one
+    # showed `at`, give or take `uncertainty`.
+    "clock": ("boot", "host", "at", "offset", "uncertainty"),
     # `paused()` began and ended in this process.
     "paused": (),
     "resumed": (),

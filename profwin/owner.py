@@ -119,6 +119,7 @@ class Owner:
             self._closing.beside(collection, reason, raising=raising, patience=patience)
         else:
             failure = self._closing.here(collection, reason)
+            collection.failure = failure or collection.failure
             if failure is not None:
                 self.session.complain(failure, raising=raising)
 
@@ -190,11 +191,11 @@ class Owner:
 
         Args:
             step: of the window that begins.
-            keys: its devices.
+            keys: its devices, or what stands for them.
             ours: whether it would be recorded in this process.
         """
         for collection in list(self.collections):
-            shared = (ours and collection.own) or intersect(keys, collection.keys)
+            shared = (ours and collection.own) or intersect(keys, collection.keys, collection.elsewhere)
             if collection.purpose == "rollout" and collection.step != step and shared:
                 # Nobody may wait for it: an event loop could be what its engine needs.
                 self.close(collection, "stale", patience=0.0)

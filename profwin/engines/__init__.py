@@ -19,7 +19,13 @@ if TYPE_CHECKING:
     from profwin.engines.vllm import VLLMServer
 
     class Engine(Protocol):
-        """An engine as a window sees it."""
+        """An engine as a window sees it.
+
+        One that is asked by requests may have two more methods, so that many are asked before any is waited for:
+        ``send_start``, with the arguments of :meth:`start`, and ``send_stop``. Each sends its request and returns it at
+        once (:class:`profwin.engines.together.Asked`); it raises nothing. The ``start`` or ``stop`` that follows waits
+        for the answer. Such an engine is told from any thread.
+        """
 
         @property
         def name(self) -> str:
@@ -107,7 +113,8 @@ def adapt(engine: object, patience: Callable[[], float] | None = None) -> Engine
     """Return the adapter for what a user passed as ``engine=``.
 
     Args:
-        engine: the object, or a list or tuple of them. One that is an :class:`Engine` already is used as it is.
+        engine: the object, or a list or tuple of them. One that is an :class:`Engine` already is used as it is. One
+            with a method ``present`` stands for what that returns now: a list of engines, which may be empty.
         patience: says how many seconds the start of several engines is waited for; None: as long as it takes.
 
     Raises:
@@ -120,6 +127,10 @@ def adapt(engine: object, patience: Callable[[], float] | None = None) -> Engine
         if not engine or len({id(each) for each in engine}) < len(engine):
             raise SettingError("engine", engine, "one or several engines, each once")
         return Several(adapt(each, patience) for each in engine)
+    if hasattr(type(engine), "present"):
+        from profwin.engines.several import Several
+
+        return Several(engine.present())  # type: ignore[attr-defined]  # as was just seen
     if all(hasattr(type(engine), method) for method in _METHODS):
         ready: Engine = engine  # type: ignore[assignment]  # nothing else has all these methods
         return ready

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from profwin.engines.marks import Marks
     from profwin.engines.several import Member, Several
+    from profwin.engines.together import Asking
     from profwin.session import Session
 
 __all__ = ["Ensemble"]
@@ -42,7 +43,7 @@ class Ensemble(Unmarked):
     def __enter__(self) -> Ensemble:
         stem, metadata = self._request.stem, self._request.metadata  # here, not in several threads at once
         works = {member: partial(self._begin, member, stem, metadata) for member in self._several.members}
-        outcomes, interrupt = self._several.each(works, self._end)
+        outcomes, interrupt = self._several.each(works, lambda member: self._told[member].__exit__())
         if interrupt is not None:
             # What has failed has been stopped, and what has not answered yet is when it has.
             told = [member for member in self._told if not isinstance(outcomes[member], Exception)]
@@ -72,15 +73,19 @@ class Ensemble(Unmarked):
         if failures:
             raise EngineError(", ".join(failures), "stop", _list(failures))
 
-    def _begin(self, member: Member, stem: str, metadata: dict[str, Any]) -> None:
+    def telling(self) -> list[Any]:
+        """Return those that record."""
+        return [member.engine for member in self._begun]
+
+    def _begin(self, member: Member, stem: str, metadata: dict[str, Any]) -> Asking:
         own = {**metadata, "devices": list(member.keys)}
         request = Request(lambda: f"{stem}_e{member.number}", lambda: own)
         recording = EngineRecording(self._session, member.engine, self._marks, member.keys, request, member.name)
         self._told[member] = recording  # before, or Ctrl-C could come in between
-        recording.__enter__()
+        yield from recording.entering()
 
-    def _end(self, member: Member) -> None:
-        self._told[member].__exit__(None, None, None)
+    def _end(self, member: Member) -> Asking:
+        return self._told[member].leaving()
 
     def export(self) -> list[str]:
         """Bring the traces of all to where they belong; return the paths of the finished files.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from threading import get_ident
+from weakref import WeakKeyDictionary
 
 from profwin.errors import SettingError
 
@@ -18,6 +19,8 @@ _OFFERED = ("directory", "profile_prefix", "metadata")
 _NO_LOOP = "it is a coroutine function: use `async with`, in an event loop that is still running"
 _TURN = 0.05
 """Seconds after which a thread that waits for an event loop looks whether that is closed: nothing else tells it."""
+_accepting: WeakKeyDictionary[Any, list[str]] = WeakKeyDictionary()
+"""Which of the keywords the function behind a method takes: to find out takes a tenth of a window that does nothing."""
 
 
 class ObjectEngine:
@@ -126,16 +129,23 @@ class ObjectEngine:
 
     def _accepted(self) -> list[str]:
         from functools import partial
-        from inspect import isroutine, signature
+        from inspect import isfunction, isroutine, signature
 
         start = self.target.start_profile
         # Of another object its class is looked at: comparing it, as `signature` does, may be a call that it notes.
         called = start if isroutine(start) or isinstance(start, partial) else type(start).__call__
+        of = getattr(called, "__func__", None)  # a method is a new object each time
+        lasting = isfunction(of)
+        if lasting and of in _accepting:
+            return _accepting[of]
         try:
             parameters = signature(called).parameters
         except (TypeError, ValueError):
             return []
-        return [name for name in _OFFERED if name in parameters]
+        names = [name for name in _OFFERED if name in parameters]
+        if lasting:
+            _accepting[of] = names
+        return names
 
 
 def _run(coroutine: Any, loop: AbstractEventLoop) -> Any:

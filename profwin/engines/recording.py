@@ -7,20 +7,27 @@ import sys
 import time
 
 from profwin.engines.marks import Marks
+from profwin.engines.together import answered
 from profwin.errors import EngineError, EngineRefusedError, RegistryError
 from profwin.registry.holder import Mark, gone
 from profwin.registry.process import identities
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from contextlib import AbstractContextManager
+    from typing import Any
 
     from profwin.backends import Recording, Request
     from profwin.engines import Engine
+    from profwin.engines.together import Asking
     from profwin.registry.lock import Held
     from profwin.session import Session
 
-__all__ = ["EngineRecording", "Unmarked", "recording_of"]
+__all__ = ["DIED", "EngineRecording", "Unmarked", "catch_up", "recording_of"]
+
+DIED = "it died while it recorded"
+"""What the problem of a stop begins with, where that is a proof that nothing records any more."""
 
 _LOOKED_AT = 5.0
 """Seconds that taking off a mark is tried, while others look whether its device is free."""
@@ -62,6 +69,20 @@ def recording_of(
     return EngineRecording(session, engine, marks, keys, request)
 
 
+def catch_up(session: Session, engine: Engine, held: Held, keys: tuple[str, ...]) -> bool:
+    """Stop what a window of another process has left an engine recording; see :meth:`EngineRecording.catch_up`.
+
+    Args:
+        session: whose journal is written.
+        engine: what may record.
+        held: the locks of its devices.
+        keys: its devices.
+    """
+    from profwin.backends import Request
+
+    return EngineRecording(session, engine, Marks(held), keys, Request(lambda: "", dict)).catch_up()
+
+
 class Unmarked:
     """What engines record: this process puts nothing into it."""
 
@@ -73,6 +94,20 @@ class Unmarked:
 
     def step(self) -> None:
         """Do nothing: engines do not know the loop's steps."""
+
+    def answered(self, seconds: float) -> bool:
+        """Ask the engines to stop, and wait so long for their answers; say whether all confirm it.
+
+        False, and nothing was asked, where one of them takes no requests. To be left afterwards in any case.
+        """
+        engines = self.telling()
+        return all(hasattr(each, "send_stop") for each in engines) and answered(
+            [each.send_stop() for each in engines], seconds
+        )
+
+    def telling(self) -> Sequence[Any]:
+        """Return the engines that are to be told to stop."""
+        raise NotImplementedError
 
 
 class EngineRecording(Unmarked):
@@ -93,21 +128,31 @@ class EngineRecording(Unmarked):
         self._died: str | None = None
 
     def __enter__(self) -> EngineRecording:
+        for _ in self.entering():
+            pass
+        return self
+
+    def entering(self) -> Asking:
+        """Begin; where the engine sends a request to start, yield that, to be resumed in any case.
+
+        Closing it instead stops the engine.
+        """
         metadata, engine = self._request.metadata, self._engine
         problem = engine.obstacle()
         if problem is not None:
             # Before the mark, which only a confirmed stop takes off: nothing was started.
             raise EngineError(self.name, "start", problem)
-        if self._marks.left_over(self._keys, self._processes):
-            # Ours, of an earlier stop that was not confirmed: the engine may still record.
-            self._stop()
+        self.catch_up()
         if engine.in_process and (problem := occupied()) is not None:
             raise EngineRefusedError(self.name, problem, foreign=True)
         self._mark = Mark(self._processes, str(metadata["run"]), str(metadata["name"]), int(metadata["step"]))
         self._marks.add(self._keys, self._mark)
         self._write("mark")
+        order = *os.path.split(self._request.stem), metadata
         try:
-            engine.start(os.path.dirname(self._request.stem), os.path.basename(self._request.stem), metadata)
+            if hasattr(engine, "send_start"):
+                yield engine.send_start(*order)
+            engine.start(*order)
         except EngineRefusedError as error:
             self._unmark()
             self._refused(error)
@@ -120,12 +165,35 @@ class EngineRecording(Unmarked):
             if not isinstance(error, Exception):
                 raise
             raise EngineError(self.name, "start", f"{type(error).__name__}: {error}") from error
-        return self
+
+    def catch_up(self) -> bool:
+        """Stop what an earlier window of the engine, whose stop was not confirmed, may have left recording.
+
+        Returns:
+            Whether a mark said so; it is taken off.
+
+        Raises:
+            EngineError: nothing confirms the stop now either.
+        """
+        left = self._marks.left_over(self._keys, self._processes)
+        if left:
+            self._stop()
+        return left
 
     def __exit__(self, *exception: object) -> None:
         self._died = self._stop()
         if self._died is not None:
             raise EngineError(self.name, "stop", self._died)
+
+    def telling(self) -> Sequence[Any]:
+        """Return the engine."""
+        return (self._engine,)
+
+    def leaving(self) -> Asking:
+        """End, in the same way as :meth:`entering`."""
+        if hasattr(self._engine, "send_stop"):
+            yield self._engine.send_stop()
+        self.__exit__()
 
     def export(self) -> list[str]:
         """Bring the engine's traces to where they belong; return the paths of the finished files.
@@ -159,7 +227,7 @@ class EngineRecording(Unmarked):
             if not self._all_gone():
                 self._died = problem  # so there is nothing to export yet
                 raise EngineError(self.name, "stop", problem) from error
-            died = f"it died while it recorded ({problem})"
+            died = f"{DIED} ({problem})"
             self._session.finding("engine-died", f"{self.name}: {died}")
         self._unmark()
         return died
@@ -200,4 +268,6 @@ class EngineRecording(Unmarked):
 
     def _write(self, kind: str) -> None:
         pids = [process.pid for process in self._processes]
+        if not self._keys and not pids:
+            return  # it says nothing: an actor's own process writes of its devices, say
         self._session.journal.write(kind, devices=list(self._keys), processes=pids)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from functools import partial
 
-from profwin.engines.together import in_loop, together
+from profwin.engines.together import Request, in_loop, together
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from profwin.engines import Engine
+    from profwin.engines.together import Asking, Call
     from profwin.registry.lock import Busy
 
 __all__ = ["Member", "Several", "spans"]
@@ -58,9 +59,12 @@ class Several:
     def __init__(self, engines: Iterable[Engine]) -> None:
         parts = list(engines)
         names = [part.name for part in parts]
+        counts: dict[str, int] = {}
+        for name in names:
+            counts[name] = counts.get(name, 0) + 1
         self.members = [
-            Member(part, part.name if names.count(part.name) == 1 else f"{part.name} {number + 1}", number)
-            for number, part in enumerate(parts)
+            Member(part, name if counts[name] == 1 else f"{name} {number + 1}", number)
+            for number, (part, name) in enumerate(zip(parts, names, strict=True))
         ]
         self.left_out: list[tuple[str, str]] = []
         self._loop: AbstractEventLoop | None = None
@@ -153,16 +157,22 @@ class Several:
         self.members.remove(member)
         self.left_out.append((member.name, why))
 
+    @property
+    def elsewhere(self) -> tuple[str, ...]:
+        """What stands for those that lock their devices themselves."""
+        return tuple(each for member in self.members for each in getattr(member.engine, "elsewhere", ()))
+
     def each(
         self,
-        works: Mapping[Member, Callable[[], object]],
+        works: Mapping[Member, Callable[[], Asking]],
         undo: Callable[[Member], object] | None = None,
         patience: float | None = None,
     ) -> tuple[dict[Member, BaseException | None], BaseException | None]:
         """Do a piece of work for members, side by side where that may be.
 
         Args:
-            works: for each member.
+            works: for each member what begins it, which yields where it waits for an answer: see
+                :class:`profwin.engines.together.Request`.
             undo: undoes the work of one, where it is done only after this method has returned.
             patience: seconds that those which are not told in this thread are waited for; None: until they answer.
 
@@ -170,13 +180,16 @@ class Several:
             How each failed, and what interrupted this thread: see :func:`profwin.engines.together.together`.
         """
         elsewhere = self._loop is not None and threading.get_ident() != self._thread
-        calls: list[tuple[Callable[[], object], bool]] = []
+        calls: list[tuple[Call, bool]] = []
         members = list(works)
         for member, work in works.items():
-            if elsewhere and not member.engine.detached and self._loop is not None:
-                calls.append((partial(in_loop, self._loop, work), True))
+            request = Request(work)
+            if hasattr(member.engine, "send_start"):
+                calls.append((request, True))
+            elif elsewhere and not member.engine.detached and self._loop is not None:
+                calls.append((partial(in_loop, self._loop, request.alone), True))
             else:
-                calls.append((work, member.engine.detached))
+                calls.append((request.alone, member.engine.detached))
         outcomes, interrupt = together(calls, None if undo is None else lambda number: undo(members[number]), patience)
         return dict(zip(members, outcomes, strict=True)), interrupt
 

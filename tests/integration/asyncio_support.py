@@ -20,6 +20,7 @@ from profwin.registry.device import keys_of
 from profwin.registry.lock import Held, Registry
 
 if TYPE_CHECKING:
+    import threading
     from collections.abc import Coroutine
 
 _UVLOOP = pytest.mark.skipif(find_spec("uvloop") is None, reason="uvloop is not installed")
@@ -77,6 +78,14 @@ async def seen(condition: Any, patience: float = 100.0) -> None:
     while not condition():
         assert time.monotonic() < deadline, "it never came"
         await asyncio.sleep(0.005)
+
+
+async def turned(condition: Any, ticks: list[float], event: threading.Event) -> None:
+    """Set an event once the loop has turned several times since something held: it never comes where that blocks it."""
+    await seen(condition)
+    before = len(ticks)
+    await seen(lambda: len(ticks) > before + 2)
+    event.set()
 
 
 def watched() -> set[Any]:

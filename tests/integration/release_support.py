@@ -66,6 +66,7 @@ class Engine:
 HOLDER = """
 from release_support import Engine
 engine = {engine}
+signal.signal(signal.SIGUSR1, lambda *_: engine.let_go.set())
 for step in {steps}:
     with {block}:
         say("inside")
@@ -82,6 +83,7 @@ class Holder(Child):
     """Another process of this run, inside a window; what it says: "inside", whether it is recorded, "left", and acts.
 
     It has said "inside" of its first step already. For each of its steps it is spoken to once inside and once after.
+    SIGUSR1 lets go a stop of its engine's that has patience.
 
     Args:
         engine: how its engine is made.

@@ -6,7 +6,7 @@ import asyncio
 import threading
 
 import pytest
-from asyncio_support import LOOPS, configure, run, seen, ticking
+from asyncio_support import LOOPS, configure, run, seen, ticking, turned
 from core_support import Evidence
 
 import profwin
@@ -34,19 +34,24 @@ def test_slow_start_and_stop(output, loop, asynchronous):
     """The loop turns while an engine starts and stops; both are done before the body, and before the block is left."""
     configure(output)
     engine = make(asynchronous)
-    engine.delay("start", 0.5)
-    engine.delay("stop", 0.5)
+    late = {"start": threading.Event(), "stop": threading.Event()}
+    for action, event in late.items():
+        engine.delay(action, event)
 
     async def main():
         async with ticking() as ticks:
+            turns = [
+                asyncio.create_task(turned(lambda action=action: action in engine.order, ticks, event))
+                for action, event in late.items()
+            ]
             async with rollout_window(1, engine=engine) as window:
+                assert late["start"].is_set()
                 assert engine.recording
                 assert window.recorded
-                assert len(ticks) > 2
-                before = len(ticks)
+            assert late["stop"].is_set()
             assert not engine.recording
-            assert len(ticks) > before + 2
             assert not current().owner.collections
+            await asyncio.gather(*turns)
 
     run(loop, main())
     here = threading.get_ident()

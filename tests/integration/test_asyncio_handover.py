@@ -7,7 +7,7 @@ import threading
 import time
 
 import pytest
-from asyncio_support import LOOPS, configure, run, seen, ticking
+from asyncio_support import LOOPS, configure, run, seen, ticking, turned
 from core_support import Evidence, holder
 
 import profwin
@@ -127,15 +127,15 @@ def test_a_request_reaches_a_coroutine_engine(output, loop):
 def test_a_stage_in_a_window_closes_it(output, loop, asynchronous):
     """An async stage in its engine's window ends the window before its body, while the loop turns."""
     configure(output)
-    engine = make(asynchronous)
-    engine.delay("stop", 0.2)
+    engine, late = make(asynchronous), threading.Event()
+    engine.delay("stop", late)
 
     async def main():
         async with ticking() as ticks, rollout_window(1, engine=engine):
-            before = len(ticks)
+            turns = asyncio.create_task(turned(lambda: "stop" in engine.order, ticks, late))
             async with training_stage("update"):
                 assert not engine.recording
-                assert len(ticks) > before + 2
+            await turns
 
     run(loop, main())
     profwin.shutdown()

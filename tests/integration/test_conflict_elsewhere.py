@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import logging
-import threading
 import time
 
 import pytest
-from core_support import Evidence, holder
+from core_support import Evidence, holder, once_waiting
 
 import profwin
 from profwin import rollout_window, training_stage, training_step
@@ -28,13 +27,6 @@ def configure(output, **more):
     profwin.configure(**{"steps": "1-3", "output": str(output), "devices": "pretend:card", "run": "mine", **more})
 
 
-def soon(child, seconds=1.0):
-    """Make the holder leave a little later."""
-    timer = threading.Timer(seconds, child.say)
-    timer.start()
-    return timer
-
-
 @training_stage
 def update():
     """Train."""
@@ -44,10 +36,9 @@ def test_stage_waits_for_a_rollout_window_elsewhere(output):
     """Case 1: the window of another process has exited before the stage's collection begins, and nothing is skipped."""
     configure(output)
     with holder(output, run="mine") as other, training_step(1):
-        timer = soon(other)
-        update()
+        with once_waiting(other.say):
+            update()
         assert other.hear() == "left"
-        timer.join()
         other.say()
         other.finish()
     profwin.shutdown()
@@ -147,9 +138,8 @@ def test_a_wait_of_over_a_second_says_for_whom(output, caplog):
     """While a stage waits for more than a second, the log names the holder, once."""
     configure(output)
     with holder(output) as other, training_step(1):
-        timer = soon(other, 3.0)
-        update()
-        timer.join()
+        with once_waiting(other.say, 3.0):
+            update()
         pid = other.pid
     said = [message for message in map(logging.LogRecord.getMessage, caplog.records) if f"pid {pid}" in message]
     assert len(said) == 1
@@ -162,10 +152,8 @@ def test_window_waits_for_a_stage_elsewhere(output):
     """A window waits until the stage of another process has ended, and is recorded."""
     configure(output)
     with holder(output, 'training_stage("theirs")', run="mine") as other:
-        timer = soon(other)
-        with rollout_window(1):
+        with once_waiting(other.say), rollout_window(1):
             pass
-        timer.join()
         assert other.hear() == "left"
         other.say()
         other.finish()

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import threading
 import time
 
 import pytest
-from core_support import Child, Evidence
+from core_support import Child, Evidence, once_waiting
 from release_support import PROMPT, configure
 
 import profwin
@@ -172,11 +171,8 @@ def test_single_stages_cannot_be_asked_for(output):
     configure(output)
     with Child(TRAINER.format(first="", second=""), **profwin.environment()) as child:
         assert child.hear() == "first"
-        timer = threading.Timer(0.3, child.say)
-        timer.start()
-        with rollout_window(1) as window:
+        with once_waiting(child.say), rollout_window(1) as window:
             assert window.recorded
-        timer.join()
         follow(child, "rest", "second", "between", "third")
         finish(child)
     profwin.shutdown()

@@ -68,7 +68,7 @@ class JournalBuilder:
         self._next += 1
         return self._next
 
-    def write(self, kind: str, at: float, **fields: Any) -> JournalBuilder:
+    def write(self, kind: str, at: float, /, **fields: Any) -> JournalBuilder:
         """Append one record."""
         record = {"kind": kind, "t": self.clock + round(at * SECOND)}
         record |= {name: value for name, value in fields.items() if value is not None}

@@ -106,3 +106,36 @@ def test_without_proc_nobody_is_there(monkeypatch):
     """Where ``/proc`` is missing nothing is found, and nothing raised."""
     monkeypatch.setattr(procfs, "PROC", "/nowhere")
     assert procfs.parents() == {}
+
+
+FAMILY = """
+import os, subprocess
+from profwin.engines import procfs
+
+read = []
+parents = procfs.parents
+procfs.parents = lambda: read.append(True) or parents()
+assert (procfs.family(), read) == ([os.getpid()], [])
+with subprocess.Popen(["sleep", "100"]) as process:
+    assert procfs.family() == [os.getpid(), process.pid]
+    process.kill()
+    while len(procfs.family()) > 1:
+        pass
+    assert procfs.family() == [os.getpid()]
+    assert process.wait() == -9  # no end was taken from who waits for it
+read.clear()
+assert (procfs.family(), read) == ([os.getpid()], [])
+
+def refused(*_arguments):
+    raise OSError(22, "Invalid argument")
+
+os.waitid = refused
+assert (procfs.family(), read) == ([os.getpid()], [True])
+"""
+
+
+def test_family():
+    """A process and what is below it; where it has no child, nothing else is read; an old kernel cannot say."""
+    # In a process of its own: other tests may have left this one children that have ended and wait to be collected.
+    done = subprocess.run([sys.executable, "-c", FAMILY], capture_output=True, text=True, timeout=100)
+    assert done.returncode == 0, done.stderr
