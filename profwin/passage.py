@@ -11,7 +11,7 @@ from profwin.waits import Job
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Awaitable, Callable
     from types import FrameType
     from typing import TypeAlias
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     Entered: TypeAlias = tuple[Session, Interval]
     Prepare: TypeAlias = Callable[[], Entered | None]
+    PrepareAsync: TypeAlias = Callable[[], Entered | Awaitable[Entered | None] | None]
 
 __all__ = ["GUARD", "begin_span", "call_site", "enter", "enter_async", "leave", "leave_async", "resume"]
 
@@ -109,12 +110,13 @@ def resume(session: Session, interval: Interval) -> None:
         _taken_up(session, interval)
 
 
-async def enter_async(prepare: Prepare) -> Entered | None:
+async def enter_async(prepare: PrepareAsync) -> Entered | None:
     """Like :func:`enter`, without blocking the event loop while it waits; cancellation leaves nothing behind."""
     from profwin.eventloop import in_thread, until
 
     with GUARD:
-        entered = prepare()
+        prepared = prepare()
+        entered = prepared if prepared is None or isinstance(prepared, tuple) else await prepared
         if entered is None:
             return None
         session, interval = entered
@@ -200,7 +202,10 @@ def _drive(session: Session, interval: Interval) -> None:
 
 def _entered(session: Session, interval: Interval) -> None:
     collection = interval.collection
-    session.journal.write(
+    write = session.journal.write
+    if interval.token is not None:
+        write = partial(write, token=interval.token)
+    write(
         "enter", id=interval.identifier, what=interval.what, name=interval.name, step=interval.step,
         occurrence=interval.occurrence, role=interval.role, thread=threading.get_native_id(), site=interval.site,
         devices=interval.keys, collection=None if collection is None else collection.identifier,

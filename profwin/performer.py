@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from typing import Any, TypeAlias
 
     from profwin.loop import Action
+    from profwin.step import TrainingStep
     from profwin.transfer import Transfer
 
     Place: TypeAlias = tuple[object | None, Sequence[str] | None, str]  # engine, devices, name of the windows
@@ -92,6 +93,13 @@ class Performer:
             elif isinstance(what, OpenWindow):
                 await self._release_async(what.part)
                 await self._window(what, version).aopen()
+            elif isinstance(what, BeginStep):
+                await self._release_async("step")
+                block = self._training(what, version)
+                await block.__aenter__()
+                self._held["step"] = _Block(block)
+            elif isinstance(what, EndStep):
+                await self._release_async("step")
             elif isinstance(what, (str, CloseWindow)):
                 await self._release_async(what if isinstance(what, str) else what.part)
             else:
@@ -126,15 +134,18 @@ class Performer:
         if isinstance(action, CloseWindow):
             self._release(action.part)
         elif isinstance(action, BeginStep):
-            from profwin.step import training_step
-
-            self._enter("step", training_step(action.step, weight_version=version))
+            self._enter("step", self._training(action, version))
         elif isinstance(action, Pause):
             from profwin.pause import paused
 
             self._enter("pause", paused())
         else:
             self._release("step" if isinstance(action, EndStep) else "pause")
+
+    def _training(self, action: BeginStep, version: int | None) -> TrainingStep:
+        from profwin.step import training_step
+
+        return training_step(action.step, weight_version=version)
 
     def _enter(self, what: str, block: AbstractContextManager[object]) -> None:
         self._release(what)
@@ -188,4 +199,8 @@ class _Block:
         self._block.__exit__(None, None, None)
 
     async def aclose(self) -> None:
-        self.close()
+        leave = getattr(self._block, "__aexit__", None)
+        if leave is None:
+            self.close()
+        else:
+            await leave(None, None, None)

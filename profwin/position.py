@@ -13,11 +13,28 @@ from profwin.switch import SWITCH
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import TypeAlias
+    from typing import Protocol, TypeAlias
 
     from profwin.session import Session
 
     Trained: TypeAlias = tuple[int, int | None]  # a step, and the version of the weights
+
+    class Relay(Protocol):
+        """What takes this process's steps to other hosts."""
+
+        def publish(self, side: str, step: int, selected: bool, version: int, declares: bool) -> None:
+            """Take note of what is to be told; without waiting."""
+
+        @property
+        def due(self) -> bool:
+            """Whether there is something to be told."""
+
+        def settle(self) -> None:
+            """Tell it, and wait until it is confirmed, within a limit; never raises."""
+
+        def close(self) -> None:
+            """Tell nothing any more."""
+
 
 __all__ = ["Position"]
 
@@ -51,6 +68,8 @@ class Position:
         self._declares = False
         self._said: dict[str, bool] = {}
         self._version: int | None = None
+        self.relay: Relay | None = None
+        self._published: dict[str, tuple[int, bool, int, bool]] = {}
 
     def attach(self) -> None:
         """Map the run's board; where it cannot be shared, this process goes by its own steps alone."""
@@ -120,9 +139,9 @@ class Position:
             self._window = step
             self._session.owner.end_step(self._training if self._training is not None else step, "step")
         number = -1 if version is None else version
-        self.board.write("rollout", step, selected, version=number)
-        if not self._declared_elsewhere():
-            self.board.write("training", step, selected, version=number)
+        self._publish("rollout", step, selected, number)
+        if not self.declared_elsewhere():
+            self._publish("training", step, selected, number)
         self.refresh()
         return selected
 
@@ -145,7 +164,7 @@ class Position:
         if before is None or before[0] != step:
             self._end_collections(None if before is None else before[0], step)
         number = -1 if version is None else version
-        self.board.write("training", step, selected, version=number, declarer=self._declarer())
+        self._publish("training", step, selected, number, declares=True)
         # A window of the same step may have said it before.
         number = self.board.version("training")
         self._version = number if number >= 0 else None
@@ -159,7 +178,7 @@ class Position:
             self._session.owner.end_step(self._training, "step")
         side = (step, False) if before is None else (before[0], self.selected(before[0]))
         number = -1 if self._version is None else self._version
-        self.board.write("training", *side, version=number, declarer=self._declarer())
+        self._publish("training", *side, number, declares=True)
         self.refresh()
         if self._session.settings.steps is not None and self._session.settings.steps.last == step:
             self._session.finish()
@@ -201,13 +220,44 @@ class Position:
         else:
             SWITCH.word = self._live
 
+    def declared_elsewhere(self) -> bool:
+        """Say whether a process says which step it trains, so that no window guesses it."""
+        if self._training is not None:
+            return True
+        side = self.board.read("training")
+        return side.declarer != 0 and start_time(side.declarer) == side.declarer_start
+
+    def tell(self, relay: Relay) -> None:
+        """Have a relay take this process's steps to other hosts, from what it has said last on."""
+        self.relay = relay
+        for side, said in self._published.items():
+            relay.publish(side, *said)
+
+    def settle(self) -> None:
+        """Wait until other hosts know the step as well, where somebody tells them; within a limit."""
+        if self.relay is not None:
+            self.relay.settle()
+
+    async def settled(self, *, wait: bool = True) -> None:
+        """Like :meth:`settle`, without blocking the event loop; without `wait`, it is done beside."""
+        if self.relay is not None and self.relay.due:
+            from profwin.eventloop import beside, in_thread
+
+            await in_thread(self.relay.settle) if wait else beside(self.relay.settle)
+
     def close(self) -> None:
         """Take the board away where this process began the run."""
+        if self.relay is not None:
+            self.relay.close()
         if self._session.run.root:
             self.board.remove()
 
-    def _declarer(self) -> tuple[int, int]:
-        return self._session.run.pid, self._session.run.start
+    def _publish(self, side: str, step: int, selected: bool, version: int, *, declares: bool = False) -> None:
+        run = self._session.run
+        self.board.write(side, step, selected, version=version, declarer=(run.pid, run.start) if declares else (0, 0))
+        self._published[side] = step, selected, version, declares
+        if self.relay is not None:
+            self.relay.publish(side, step, selected, version, declares)
 
     def _end_collections(self, before: int | None, step: int) -> None:
         if before is None or not self.continues(before, step):
@@ -234,13 +284,7 @@ class Position:
         """Say whether a step is trained too, now that something later has begun: rollout may run ahead of training."""
         if self._declares:
             return self._latest["training"] > last
-        if not self._declared_elsewhere():
+        if not self.declared_elsewhere():
             return True
         side = self.board.read("training")
         return side.step > last or (side.step == last and not side.selected)
-
-    def _declared_elsewhere(self) -> bool:
-        if self._training is not None:
-            return True
-        side = self.board.read("training")
-        return side.declarer != 0 and start_time(side.declarer) == side.declarer_start

@@ -37,6 +37,7 @@ class Session:
     Attributes:
         exclusive: whether recordings of this process may disturb others on their device: then it takes device locks.
         syncs: what ``weight_sync`` keeps, by name and by whether there are windows.
+        endings: are called with it at its end, when nothing records any more; may raise under Ctrl-C alone.
     """
 
     def __init__(self, settings: Settings, environment: Mapping[str, str]) -> None:
@@ -65,6 +66,7 @@ class Session:
         self._inherited: list[Any] = []
         self._listener: Listener | None = None
         self.syncs: dict[tuple[str, bool], Boundary] = {}
+        self.endings: list[Callable[[Session], None]] = []
         self._exit_hooked = False
         self.owner = Owner(self)
         self.entrance, self.budget = Entrance(self), WaitBudget(self)
@@ -230,6 +232,8 @@ class Session:
             self._listener.close()
         while self._inherited:
             self._leave(self._inherited.pop())
+        while self.endings:
+            self.endings.pop()(self)
         self.position.close()
         if self.settings.steps is not None:
             self.finish()
@@ -260,7 +264,7 @@ class Session:
         self.owner.pauses.depth = depth  # the child is inside the same blocks
         self.journal.close()
         self._exit_hooked = False
-        self._listener, self.syncs = None, {}
+        self._listener, self.syncs, self.endings = None, {}, []
         self.run.here()
         self.run.root = False
         self.journal = Journal(self.run.journal_path(), self.run.header(self.settings, SCHEMA, self._world))

@@ -10,7 +10,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from profwin.position import Trained
+    from profwin.position import Position, Trained
     from profwin.session import Session
 
 __all__ = ["TrainingStep", "checked_step", "training_step"]
@@ -26,29 +26,68 @@ class TrainingStep:
         self._session: Session | None = None
         self._before: Trained | None = None
 
-    def __enter__(self) -> None:
-        if not SWITCH.on or compiling():
-            return
+    def begin(self) -> Position | None:
+        """Begin the step, without waiting until other hosts know it; return what does so."""
+        if not SWITCH.on:
+            return None
         with GUARD:
             self._session = session = current()
             if session is not None:
                 self._before = session.position.begin_training(self._step, self._version, self._generated_with)
+                return session.position
+        return None
 
-    def __exit__(self, *exception: object) -> None:
+    def end(self) -> Position | None:
+        """End the step, likewise; nothing where it has not begun."""
         session, self._session = self._session, None
         if session is not None:
             with GUARD:
                 session.position.end_training(self._step, self._before)
+                return session.position
+        return None
+
+    def __enter__(self) -> None:
+        if not SWITCH.on or compiling():
+            return
+        position = self.begin()
+        try:
+            if position is not None:
+                position.settle()
+        except BaseException:  # Ctrl-C
+            self.end()
+            raise
+
+    def __exit__(self, *exception: object) -> None:
+        position = self.end()
+        if position is not None:
+            position.settle()
+
+    async def __aenter__(self) -> None:
+        position = self.begin()
+        try:
+            if position is not None:
+                await position.settled()
+        except BaseException:  # it was cancelled
+            if position is not None and self.end():
+                await position.settled(wait=False)
+            raise
+
+    async def __aexit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        position = self.end()
+        if position is not None:
+            # A coroutine that is being closed must not wait for anything any more.
+            await position.settled(wait=not isinstance(error, GeneratorExit))
 
 
 def training_step(
     step: int, *, weight_version: int | None = None, generated_with: int | Iterable[int] | None = None
 ) -> TrainingStep:
-    """Say, for a block, which step this process trains.
+    """Say, for a block, ``with`` or ``async with``, which step this process trains.
 
     Needed where the loop runs ahead, or where no window of this process says it.
     Leaving the block ends the step: a recording made with ``collect="step"`` ends there. All threads of the process are
-    in the same step. Other processes of the run on this host, that do not say so themselves, follow it.
+    in the same step. Other processes of the run on this host, that do not say so themselves, follow it, and those on
+    other hosts of a Ray cluster with :func:`profwin.ray.agents`: entering and leaving then wait until these know it.
 
     Args:
         step: the loop's step, from 0.

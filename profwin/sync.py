@@ -103,6 +103,7 @@ class WeightSync:
                     with entered[1].gate.lock, self._closing(entered[1]) as window:
                         if window is not None:
                             window.close()
+                    entered[0].position.settle()
         return self
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
@@ -113,6 +114,7 @@ class WeightSync:
                     window = self._next(entered[1])
                     if window is not None:
                         window.open()
+                entered[0].position.settle()
 
     async def __aenter__(self) -> WeightSync:
         if SWITCH.on:
@@ -122,6 +124,7 @@ class WeightSync:
                         with self._closing(entered[1]) as window:
                             if window is not None:
                                 await window.aclose()
+                    await entered[0].position.settled()
         return self
 
     async def __aexit__(self, kind: object, error: BaseException | None, trace: object) -> None:
@@ -135,6 +138,7 @@ class WeightSync:
                         if entered[1].window is not window:
                             # A plain sync in this thread came in between; it could not wait for this one.
                             await window.aclose()
+                await entered[0].position.settled()
 
     def __call__(self, target: Target) -> Target:
         """Decorate a callable of any kind: each call is a weight sync."""
@@ -186,7 +190,7 @@ class WeightSync:
         boundary.forget(window)
         training, boundary.training = boundary.training, None
         if training is not None:
-            training.__exit__(None, None, None)
+            training.end()
 
     def _leave(self, error: BaseException | None) -> tuple[Session, Boundary] | None:
         """Let the body end; return where something is to be opened now, if this was no failure."""
@@ -209,7 +213,7 @@ class WeightSync:
             return None
         if not self._window:
             boundary.training = training_step(version + 1, weight_version=version)
-            boundary.training.__enter__()
+            boundary.training.begin()
             return None
         boundary.window = rollout_window(
             version + 1, engine=self._engine, devices=self._devices, name=self._name, weight_version=version

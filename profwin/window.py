@@ -30,7 +30,9 @@ _ROLE = "rollout"
 class Window:
     """What :func:`rollout_window` returns: a context manager used once, or a decorator used any number of times."""
 
-    __slots__ = ("_devices", "_engine", "_entered", "_max_seconds", "_mutex", "_name", "_state", "_step", "_version")
+    __slots__ = (
+        "_devices", "_engine", "_entered", "_max_seconds", "_mutex", "_name", "_state", "_step", "_version", "token",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -43,6 +45,7 @@ class Window:
     ) -> None:
         self._step, self._engine, self._devices, self._name = step, engine, devices, name
         self._version, self._max_seconds = version, max_seconds
+        self.token: str | None = None  # what another process calls it that has this one open it
         self._state = "new"
         self._mutex = threading.Lock()
         self._entered: tuple[Session, Interval] | None = None
@@ -132,7 +135,7 @@ class Window:
         if SWITCH.on:
             self._take()
             try:
-                entered = await enter_async(partial(self._prepare, scoped=False, looped=True))
+                entered = await enter_async(self._prepare_async)
             except BaseException:
                 self._state = "closed"
                 raise
@@ -182,7 +185,22 @@ class Window:
         if entered is not None:
             leave(entered, error)
 
-    def _prepare(self, *, scoped: bool, looped: bool = False) -> tuple[Session, Interval] | None:
+    def _prepare(self, *, scoped: bool) -> tuple[Session, Interval] | None:
+        told = self._tell()
+        if told is None:
+            return None
+        told[0].position.settle()
+        return self._made(*told, scoped=scoped)
+
+    async def _prepare_async(self) -> tuple[Session, Interval] | None:
+        told = self._tell()
+        if told is None:
+            return None
+        await told[0].position.settled()
+        return self._made(*told, scoped=False, looped=True)
+
+    def _tell(self) -> tuple[Session, int, bool] | None:
+        """Say which step the loop is at; return the session, the step, and whether it is selected."""
         if not SWITCH.on:
             return None
         if callable(self._step):
@@ -192,7 +210,11 @@ class Window:
         session = current()
         if session is None:
             return None
-        selected = session.position.begin_rollout(self._step, self._version)
+        return session, self._step, session.position.begin_rollout(self._step, self._version)
+
+    def _made(
+        self, session: Session, step: int, selected: bool, *, scoped: bool, looped: bool = False
+    ) -> tuple[Session, Interval] | None:
         roles = session.settings.roles
         selected = selected and (roles is None or _ROLE in roles)
         if not selected and not session.owner.collections:
@@ -203,19 +225,23 @@ class Window:
         selected = selected and (chosen is not None if said else session.position.rank_selected())
         recorder = chosen if selected else self._engine
         engine = None if recorder is None else adapt(recorder, session.budget.whole)
+        if getattr(engine, "parts", None) == ():  # they come and go, and none is there
+            return None
         keys = session.keys(self._devices, engine)
         if not selected:
-            session.owner.end_windows(self._step, keys, ours=engine is None or engine.in_process)
+            ours, stands = engine is None or engine.in_process, keys or getattr(engine, "elsewhere", ())
+            session.owner.end_windows(step, stands, ours=ours)
             return None
         if looped and engine is not None:
             from asyncio import get_running_loop
 
             engine.attach(get_running_loop())
         interval = Interval(
-            "window", self._name, self._step, keys, call_site(), role=_ROLE, engine=engine, scoped=scoped,
-            occurrence=session.position.number("window", self._step, self._name), version=self._version,
+            "window", self._name, step, keys, call_site(), role=_ROLE, engine=engine, scoped=scoped,
+            occurrence=session.position.number("window", step, self._name), version=self._version,
             max_seconds=self._max_seconds,
         )  # fmt: skip
+        interval.token = self.token
         return session, interval
 
 

@@ -47,6 +47,12 @@ class Block:
         assert error == (None, None, None)
         self.stand.do(f"exit {self.what}")
 
+    async def __aenter__(self):
+        self.__enter__()
+
+    async def __aexit__(self, *error):
+        self.__exit__(*error)
+
 
 class Window:
     """A window that tells its stand; its async twins let the event loop turn first, and are told as such."""

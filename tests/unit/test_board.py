@@ -33,6 +33,33 @@ def test_sides_are_separate(tmp_path):
     assert board.version("rollout") == -1
 
 
+def test_what_stands_there_is_not_written_again(tmp_path, monkeypatch):
+    """Who says what the board says waits for nobody; whatever differs is written, also after a torn change."""
+    board = Board(str(tmp_path / "b"))
+    locked = []
+    lock = board._lock
+    monkeypatch.setattr(board, "_lock", lambda: locked.append(True) or lock())
+
+    def writes(*arguments, **values):
+        locked.clear()
+        board.write(*arguments, **values)
+        written = bool(locked)
+        assert tuple(board.read(arguments[0]))[:2] == arguments[1:]
+        return written
+
+    assert writes("rollout", 5, True, version=3)
+    assert not writes("rollout", 5, True, version=3)
+    assert not writes("rollout", 5, True)
+    for values in ({"version": 4}, {"declarer": (7, 8)}, {"declarer": (7, 9)}, {}):
+        assert writes("rollout", 5, True, **values), values
+    assert writes("rollout", 5, False)
+    assert writes("rollout", 6, False)
+    assert not writes("rollout", 6, False)
+    assert writes("training", 6, False)
+    board._words[8] += 1  # a writer that died in there
+    assert writes("rollout", 6, False)
+
+
 def test_another_process_sees_each_change(tmp_path):
     """A process that maps the same file reads what this one wrote, and this one what that wrote."""
     board = Board(str(tmp_path / "b"), attempt=2)
