@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["main"]
 
 INTERRUPTED = 130
-COMMANDS = ("check", "demo", "doctor", "locks", "nsys-options", "plan", "report", "run", "timeline")
+COMMANDS = ("check", "collect", "demo", "doctor", "locks", "nsys-options", "plan", "report", "run", "timeline")
 """Each is a module of this package, with ``add_parser``; a hyphen is an underscore there."""
 
 

@@ -1,8 +1,8 @@
-"""``profwin locks``: who holds which device on this host."""
+"""``profwin locks``: who holds which device on this host, or on all hosts of a Ray cluster."""
 
 from __future__ import annotations
 
-import time
+import sys
 
 from profwin.cli.printing import show
 
@@ -11,7 +11,6 @@ if TYPE_CHECKING:
     import argparse
 
     from profwin.registry.lock import Registry
-    from profwin.registry.survey import DeviceState
 
 __all__ = ["add_parser", "run"]
 
@@ -22,7 +21,11 @@ free: nobody collects on it. held: a window or stage collects on it. unknown: no
 that was asked to record on it has not confirmed that it stopped; it becomes free when the engine confirms,
 when its processes end, or when you confirm with --confirm that it records no more. unusable: its lock file
 cannot be trusted.
+
+With --cluster, the same of every host of a Ray cluster: exit code 1 if a node that Ray takes for alive does
+not answer, 2 if there is no cluster.
 """
+_SECONDS = 30.0
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -31,7 +34,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
     parser = subparsers.add_parser(
         "locks",
-        help="show who holds which device on this host",
+        help="show who holds which device on this host, or on all of a Ray cluster",
         description=_DESCRIPTION,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -47,18 +50,49 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         metavar="DIR",
         help="the lock directory; default: PROFWIN_LOCK_DIR, else the host's",
     )
+    parser.add_argument("--cluster", action="store_true", help="ask all nodes of a Ray cluster")
+    cluster = parser.add_argument_group("with --cluster")
+    cluster.add_argument("--address", metavar="ADDR", help="the cluster's; default: RAY_ADDRESS, else this host's")
+    cluster.add_argument("--node", metavar="NODE", help="where --confirm does so: a node's id as the table shows it")
+    cluster.add_argument(
+        "--timeout", type=_seconds, metavar="S", help=f"seconds that the nodes have to answer; default: {_SECONDS:g}"
+    )
     parser.set_defaults(run=run)
+
+
+def _seconds(text: str) -> float:
+    from argparse import ArgumentTypeError
+    from math import inf
+
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0 < value < inf:
+        raise ArgumentTypeError(f"{text!r} is no number of seconds above 0")
+    return value
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the command.
 
     Returns:
-        0; 1 where ``--confirm`` found nothing to confirm.
+        0; 1 where ``--confirm`` found nothing to confirm, or a living node did not answer; 2 where there is no
+        cluster, or options do not go together.
 
     Raises:
         RegistryError: the lock directory cannot be used.
     """
+    wrong = _wrong(arguments)
+    if wrong is not None:
+        print(f"profwin: {wrong}", file=sys.stderr)
+        return 2
+    if arguments.cluster:
+        from profwin.cli.cluster import run as run_cluster
+
+        return run_cluster(arguments, arguments.timeout or _SECONDS)
+    from profwin.cli.device_table import json_text, state_json, table
+    from profwin.registry.holder import printable
     from profwin.registry.lock import Registry
 
     registry = Registry(arguments.directory)
@@ -66,69 +100,25 @@ def run(arguments: argparse.Namespace) -> int:
         return _confirm(registry, arguments.confirm)
     states = registry.survey()
     if arguments.json:
-        show(_json(registry, states))
+        show(json_text({"directory": registry.directory, "devices": [state_json(state) for state in states]}))
     else:
-        show(_table(registry, states))
+        show("\n".join([printable(registry.choice), table([("", state) for state in states])]))
     return 0
 
 
+def _wrong(arguments: argparse.Namespace) -> str | None:
+    if not arguments.cluster:
+        given = [name for name in ("address", "node", "timeout") if getattr(arguments, name) is not None]
+        return f"--{given[0]} is for --cluster" if given else None
+    if (arguments.confirm is None) != (arguments.node is None):
+        return "with --cluster, --confirm DEVICE and --node NODE go together"
+    return None
+
+
 def _confirm(registry: Registry, device: str) -> int:
-    from profwin.registry.holder import printable
+    from profwin.cli.device_table import confirmation
+    from profwin.registry.survey import confirm
 
-    shown = printable(device)
-    state = next((state for state in registry.survey() if state.key == device), None)
-    if registry.confirm(device):
-        show(f"{shown}: the mark is removed, the device is free")
-        return 0
-    if state is None:
-        show(f"{shown}: there is no such device; `profwin locks` lists those there are")
-    elif state.state == "held":
-        show(f"{shown}: held by {_who(state)}; end that first")
-    elif state.state == "unusable":
-        show(f"{shown}: the lock file cannot be used: {state.problem}")
-    else:
-        show(f"{shown}: there is no mark to remove, the device is free")
-    return 1
-
-
-def _who(state: DeviceState) -> str:
-    if state.problem is not None:
-        return state.problem
-    if state.holder is not None:
-        return state.holder.describe()
-    if state.mark is not None:
-        return state.mark.describe()
-    return "an unknown holder" if state.state == "held" else ""
-
-
-def _table(registry: Registry, states: list[DeviceState]) -> str:
-    from profwin.registry.holder import printable
-
-    rows = [("DEVICE", "STATE", "SINCE", "HOLDER")]
-    for state in states:
-        since = "" if state.since is None else time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(state.since))
-        rows.append((printable(state.key), state.state, since, _who(state)))
-    widths = [max(len(row[column]) for row in rows) for column in range(3)]
-    lines = [
-        "  ".join([*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[3]]).rstrip()
-        for row in rows
-    ]
-    if not states:
-        lines = ["no device has been locked yet"]
-    return "\n".join([printable(registry.choice), *lines])
-
-
-def _json(registry: Registry, states: list[DeviceState]) -> str:
-    import json
-
-    import msgspec
-
-    # Escaped to ASCII: a record is written by any user, and may be printed on a terminal.
-    return json.dumps(
-        {
-            "directory": registry.directory,
-            "devices": [{**msgspec.to_builtins(state), "who": _who(state) or None} for state in states],
-        },
-        indent=2,
-        sort_keys=True,
-    )
+    done, state = confirm(registry, device)
+    show(confirmation(device, state, done=done))
+    return 0 if done else 1

@@ -81,6 +81,9 @@ def test_nsight(tmp_path):
     assert profwin.ray.nsight(backend="nvtx")["env_vars"]["PROFWIN_BACKEND"] == "nvtx"
 
 
+NOSET = "RAY_EXPERIMENTAL_NOSET_"
+
+
 @pytest.mark.parametrize(
     ("ids", "variables", "names"),
     [
@@ -92,6 +95,11 @@ def test_nsight(tmp_path):
         ({"GPU": ["GPU-12"]}, {"CUDA_VISIBLE_DEVICES": "GPU-12"}, ("GPU-12",)),
         ({"NPU": ["2"]}, {"ASCEND_RT_VISIBLE_DEVICES": "2", "CUDA_VISIBLE_DEVICES": "2"}, ("npu:0",)),
         ({"GPU": [], "NPU": [], "TPU": ["0"]}, {}, ()),
+        ({"GPU": []}, {"CUDA_VISIBLE_DEVICES": "4,5"}, ()),
+        ({"GPU": []}, {"CUDA_VISIBLE_DEVICES": "4,5", f"{NOSET}CUDA_VISIBLE_DEVICES": "1"}, ("cuda:0", "cuda:1")),
+        ({"GPU": []}, {"ASCEND_RT_VISIBLE_DEVICES": "4", f"{NOSET}ASCEND_RT_VISIBLE_DEVICES": "1"}, ("npu:0",)),
+        ({"GPU": ["3"]}, {"CUDA_VISIBLE_DEVICES": "4,5", f"{NOSET}CUDA_VISIBLE_DEVICES": "1"}, ()),
+        ({}, {f"{NOSET}CUDA_VISIBLE_DEVICES": "1"}, ()),
     ],
 )
 def test_devices_of_ray(ids, variables, names):

@@ -10,7 +10,7 @@ pytest.importorskip("ray", reason="ray is not installed: its own ways in are imp
 
 import profwin
 from profwin.journal import read
-from profwin.ray import recorder
+from profwin.ray import eventloop, recorder
 
 
 class Actor:
@@ -38,7 +38,8 @@ def order(**values):
 @pytest.fixture
 def configured(tmp_path, monkeypatch):
     """Set this process up, as an actor's whose calls are not run in an event loop."""
-    monkeypatch.setattr(recorder, "_do", lambda blocking, _looped: blocking())
+    for module in (recorder, eventloop):
+        monkeypatch.setattr(module, "asynchronous", lambda: None)
     monkeypatch.setattr(recorder, "_windows", {})
     monkeypatch.setattr(recorder, "_over", {})
     profwin.configure(steps="1", output=tmp_path, devices="pretend:a")
@@ -51,14 +52,20 @@ def test_off():
 
 
 def test_window(configured, tmp_path):
-    """A window is opened once for each token, and closed once; it has the version that the driver says."""
+    """A window is opened once for each token, and closed once; the journal has the driver's version and token."""
     actor = Actor()
-    assert recorder.begin(actor, "t", order(version=7)) == {"recorded": True, "reason": "", "detail": ""}
+    answer = recorder.begin(actor, "t", order(version=7))
+    process = answer.pop("process")
+    assert answer == {"recorded": True, "reason": "", "detail": ""}
     assert recorder.end(actor, "t") == {"known": True, "detail": ""}
-    assert recorder.end(actor, "t")["known"] is False
+    assert recorder.end(actor, "t") == {"known": True, "detail": ""}
+    assert recorder.begin(actor, "t", order())["reason"] == "ended"
     assert actor.calls == ["start", "stop"]
     [journal] = tmp_path.glob("*/journal/*.jsonl")
-    assert [each["version"] for each in read(str(journal)) if each["kind"] == "open"] == [7]
+    first, *records = read(str(journal))
+    assert [each["version"] for each in records if each["kind"] == "open"] == [7]
+    assert [each["token"] for each in records if each["kind"] == "enter"] == ["t"]
+    assert process == tuple(first[name] for name in ("pid", "start", "boot", "host", "run"))
 
 
 def test_end_before_begin(configured):
@@ -122,11 +129,11 @@ def test_devices_that_ray_gave(configured, tmp_path, monkeypatch):
 
     monkeypatch.setattr(ray, "get_runtime_context", Context)
     monkeypatch.setenv("ASCEND_RT_VISIBLE_DEVICES", "5")
-    assert recorder._granted(recorder._engine(Actor(), order())) is None
+    assert recorder._granted(recorder._engine(Actor(), order()), order()) is None
     profwin.configure(steps="1", output=tmp_path)
-    assert recorder._granted(recorder._engine(Actor(devices=["pretend:b"]), order())) is None
+    assert recorder._granted(recorder._engine(Actor(devices=["pretend:b"]), order()), order()) is None
     actor = Actor()
-    assert recorder._granted(recorder._engine(actor, order())) == ("npu:0",)
+    assert recorder._granted(recorder._engine(actor, order()), order()) == ("npu:0",)
     assert recorder.begin(actor, "t", order())["recorded"]
     from profwin.configuration import current
 
