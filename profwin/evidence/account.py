@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import os
-import stat
 import sys
 
 from profwin.evidence import incidents, records, run
+from profwin.evidence.file import size_in
 from profwin.evidence.model import Clock
 
 TYPE_CHECKING = False
@@ -63,9 +62,10 @@ class Account:
             records.Close: self._close, records.Join: self._join, records.Skip: self._skip,
             records.Export: self._export, records.Overlap: self._overlap, records.Ask: self._ask,
             records.Asked: self._asked, records.Mark: self._mark, records.Confirmed: self._confirmed,
-            records.Lost: self._lost, records.Sync: self._sync, records.Synced: self._synced,
-            records.Uneven: self._uneven, records.Paused: self._paused, records.Resumed: self._resumed,
-            records.Finding: self._note, records.End: self._end, records.Process: self._process,
+            records.Remote: self._remote, records.Lost: self._lost, records.Sync: self._sync,
+            records.Synced: self._synced, records.Uneven: self._uneven, records.Clock: self._clock,
+            records.Paused: self._paused, records.Resumed: self._resumed, records.Finding: self._note,
+            records.End: self._end, records.Process: self._process,
         }  # fmt: skip
 
     def follow(self, record: records.Record, number: int) -> None:
@@ -89,6 +89,7 @@ class Account:
             self.process, record.id, _text(record.what), _text(record.name), record.step, record.occurrence,
             None if record.role is None else _text(record.role), at, record.thread,
             None if record.site is None else _text(record.site), _texts(record.devices),
+            token=None if record.token is None else _text(record.token),
         )  # fmt: skip
         self._intervals[record.id] = interval
         self._run.intervals.append(interval)
@@ -186,7 +187,7 @@ class Account:
             None if record.error is None else _text(record.error), at, group_timeout=record.group_timeout,
         )  # fmt: skip
         if record.path is not None and self._look:
-            export.found = _size(self._run.directory, record.path)
+            export.found = size_in(self._run.directory, record.path)
         collection.exports.append(export)
 
     def _overlap(self, record: records.Overlap, at: int, _number: int) -> None:
@@ -212,9 +213,24 @@ class Account:
         self._run.marks.append(mark)
 
     def _confirmed(self, record: records.Confirmed, at: int, _number: int) -> None:
-        for mark in [mark for mark in self._marks if set(mark.devices) == set(record.devices)]:
+        ours = [mark for mark in self._marks if set(mark.devices) == set(record.devices)]
+        for mark in ours:
             mark.confirmed = at
             self._marks.remove(mark)
+        if not ours:  # another process's, found when the device was taken
+            self._run.proofs.append(incidents.Mark(self.process, at, _texts(record.devices), record.processes, at))
+
+    def _remote(self, record: records.Remote, at: int, _number: int) -> None:
+        collection = self._collections.get(-1 if record.collection is None else record.collection)
+        boot, host, run_name = (
+            None if each is None else _text(each) for each in (record.boot, record.host, record.run)
+        )
+        self._run.remotes.append(
+            incidents.Remote(
+                self.process, at, _text(record.token), collection, _text(record.engine), _text(record.status),
+                record.pid, record.start, boot, host, run_name,
+            )
+        )  # fmt: skip
 
     def _lost(self, record: records.Lost, at: int, _number: int) -> None:
         collection = self._collections.get(-1 if record.collection is None else record.collection)
@@ -246,6 +262,12 @@ class Account:
         if len(self._run.uneven) < MOST_UNEVEN:
             self._run.uneven.add((_text(record.what), _text(record.name)))
 
+    def _clock(self, record: records.Clock, _at: int, _number: int) -> None:
+        boot, host = _text(record.boot), _text(record.host)
+        self._run.clocks.append(
+            incidents.Estimate(self.process, record.at, boot, host, record.offset, record.uncertainty)
+        )
+
     def _paused(self, _record: records.Paused, at: int, _number: int) -> None:
         pause = incidents.Pause(self.process, at)
         self._pauses.append(pause)
@@ -274,17 +296,3 @@ def _text(text: str) -> str:
 
 def _texts(texts: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(map(_text, texts))
-
-
-def _size(directory: str, path: str) -> int | None:
-    """Return the size of a file of the run; -1 if there is no such file; None if it is outside the run."""
-    if "\0" in path:
-        return -1
-    inside = os.path.normpath(path)
-    if os.path.isabs(inside) or inside.split(os.sep, 1)[0] == os.pardir:
-        return None
-    try:
-        found = os.lstat(os.path.join(directory, inside))
-    except OSError:
-        return -1
-    return found.st_size if stat.S_ISREG(found.st_mode) or stat.S_ISDIR(found.st_mode) else -1

@@ -15,6 +15,7 @@ from profwin.evidence.finding import Finding
 from profwin.evidence.mixture import mixed_traces
 from profwin.evidence.presence import presence
 from profwin.evidence.reading import FORMATS, read_directory
+from profwin.evidence.remotes import remotes
 from profwin.evidence.result import Result, in_order, summarise
 from profwin.evidence.roster import roster
 from profwin.evidence.run import Run, load
@@ -163,4 +164,5 @@ def _of_run(run: Run, recordings: dict[str, Recording], unread: set[str], option
     yield from run.findings
     yield from presence(run, expectation)
     yield from unmixed(run, timeout=options.group_timeout)
+    yield from remotes(run)
     yield from check_traces(run, recordings, unread)

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import BinaryIO
 
-__all__ = ["open_regular", "why"]
+__all__ = ["open_regular", "size_in", "why"]
 
 
 def open_regular(path: str | Path, buffering: int = -1) -> BinaryIO:
@@ -29,6 +29,20 @@ def open_regular(path: str | Path, buffering: int = -1) -> BinaryIO:
         os.close(descriptor)
         raise OSError(errno.EINVAL, "not a regular file", str(path))
     return open(descriptor, "rb", buffering)
+
+
+def size_in(directory: str, path: str) -> int | None:
+    """Return the size of a file of the run; -1 if there is no such file; None if it is outside the run."""
+    if "\0" in path:
+        return -1
+    inside = os.path.normpath(path)
+    if os.path.isabs(inside) or inside.split(os.sep, 1)[0] == os.pardir:
+        return None
+    try:
+        found = os.lstat(os.path.join(directory, inside))
+    except OSError:
+        return -1
+    return found.st_size if stat.S_ISREG(found.st_mode) or stat.S_ISDIR(found.st_mode) else -1
 
 
 def why(error: Exception) -> str:

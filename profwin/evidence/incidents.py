@@ -11,7 +11,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from profwin.evidence.run import Collection, Interval, Process
 
-__all__ = ["Ask", "Asked", "Lost", "Mark", "Note", "Overlap", "Pause", "StepChange", "Sync"]
+__all__ = ["Ask", "Asked", "Estimate", "Lost", "Mark", "Note", "Overlap", "Pause", "Remote", "StepChange", "Sync"]
 
 
 @dataclass(slots=True, eq=False)
@@ -96,6 +96,29 @@ class Mark:
 
 
 @dataclass(slots=True, eq=False)
+class Remote:
+    """What another process answered that was told to record for a collection.
+
+    Attributes:
+        token: what that process calls the window that it began for it.
+        status: ``"recording"``, ``"refused"``, ``"unknown"`` (no answer), or at the end ``"stopped"`` or ``"died"``.
+        pid, start, boot, host, run: of that process; only where it records.
+    """
+
+    process: Process
+    at: int
+    token: str
+    collection: Collection | None
+    engine: str
+    status: str
+    pid: int | None
+    start: int | None
+    boot: str | None
+    host: str | None
+    run: str | None
+
+
+@dataclass(slots=True, eq=False)
 class Overlap:
     """A stage that began inside an open window of its device."""
 
@@ -115,6 +138,25 @@ class Lost:
     at: int
     device: str
     collection: Collection | None
+
+
+@dataclass(slots=True, eq=False)
+class Estimate:
+    """A process measured the monotonic clock of another host.
+
+    Attributes:
+        at: when, on the monotonic clock of its own boot.
+        boot, host: of the other.
+        offset: what the other clock was ahead of its own, in nanoseconds.
+        uncertainty: by how much that may be wrong.
+    """
+
+    process: Process
+    at: int
+    boot: str
+    host: str
+    offset: int
+    uncertainty: int
 
 
 @dataclass(slots=True, eq=False)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from re import findall
 
+from profwin.evidence.alignment import Alignment
 from profwin.evidence.lanes import Cost, Lane, News, Work
 from profwin.evidence.run import process_key
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from typing import Any
 
     from profwin.evidence.incidents import Sync
@@ -34,10 +34,7 @@ class _Maker:
         self._run = run
         self._lanes: dict[tuple[int, str, str], Lane] = {}
         self._lanes_of: dict[Process, dict[str, Lane]] = {}
-        anchors: dict[str, int] = {}
-        for process in run.processes:
-            anchors.setdefault(process.boot, process.offset)
-        self._shift = {process: anchors[process.boot] - process.offset for process in run.processes}
+        self._mover = Alignment([run]).mover
 
     def make(self) -> list[Lane]:
         for collection in self._run.collections:
@@ -63,14 +60,10 @@ class _Maker:
             lane.finish()
         return sorted(self._lanes.values(), key=_order)
 
-    def _mover(self, process: Process) -> Callable[[int], int]:
-        shift = self._shift.get(process, 0)
-        return lambda time: time + shift
-
     def _lanes_for(self, process: Process, devices: tuple[str, ...]) -> list[Lane]:
         found = []
         for key in devices or (process_key(process),):
-            place = process.attempt, process.boot if not devices else "", key
+            place = process.attempt, process.boot, key
             lane = self._lanes.get(place)
             if lane is None:
                 lane = self._lanes[place] = Lane(key, process.host, process.attempt)

@@ -1,7 +1,8 @@
 """Lanes: what each device of a run did, on one time axis.
 
-Times are nanoseconds of the wall clock; within one boot of a host they keep the distances of its monotonic clock, so a
-wall clock that was set between two processes moves none of them.
+Times are nanoseconds of the wall clock of the host where the run began, as `profwin.evidence.alignment` places them:
+within one boot of a host they keep the distances of its monotonic clock, so a wall clock that was set between two
+processes moves none of them.
 """
 
 from __future__ import annotations

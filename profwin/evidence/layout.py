@@ -71,23 +71,28 @@ def _unpreceded(run: Run, windows: dict[Key, list[Interval]], stages: dict[Key, 
     begins: dict[tuple[Key, int | None], int] = {}
     for key, found in windows.items():
         for each in found:
-            begin = each.process.monotonic(each.enter)
+            begin = _entry(each)
             begins[key, each.step] = min(begin, begins.get((key, each.step), begin))
     steps: dict[tuple[int | None, str], dict[Key, Interval]] = {}
     for key, found in stages.items():
         for each in found:
             there = steps.setdefault((each.step, each.name), {})
-            if key in windows and (key not in there or each.enter < there[key].enter):
+            if key in windows and (key not in there or _entry(each) < _entry(there[key])):
                 there[key] = each
     said: set[tuple[Key, int | None]] = set()
     for (step, name), there in sorted(steps.items(), key=lambda item: (item[0][0] or 0, item[0][1])):
         lent = any((key, step) in begins for key in there)
         for key, each in there.items():
             first = begins.get((key, step))
-            late = first is not None and first > each.process.monotonic(each.enter)
+            late = first is not None and first > _entry(each)
             if (late or (first is None and lent)) and (key, step) not in said:
                 said.add((key, step))
                 why = "its first window began after" if late else "it has no window, and its siblings have"
                 detail = f"step {step} on device {key[1]!r}: {why} stage {name!r}"
                 data = {"step": step, "stage": name, "device": key[1]}
                 yield Finding(codes.STAGE_WITHOUT_WINDOW, detail, run.path(each.process.journal), data=data)
+
+
+def _entry(interval: Interval) -> int:
+    """Return when it began, on the clock that all processes of its boot share."""
+    return interval.process.monotonic(interval.enter)

@@ -106,11 +106,7 @@ def _run(run: RunReport, identifier: str, level: int) -> str:
         f'<h{level} id="{identifier}-steps">Steps</h{level}>',
         overview(listed, identifier, drawn, attempts=attempts),
     ]
-    notes = []
-    if run.hosts > 1:
-        notes.append(
-            f"The {run.hosts} hosts' times are compared by their wall clocks, and are as exact as these agree."
-        )
+    notes = [f"{text(note[:1].upper() + note[1:], 1000)}." for note in run.alignment.notes]
     if len(listed) < len(run.steps):
         notes.append(f"These are the first {len(listed)} of {len(run.steps)} steps; --json has all.")
     if len(drawn) < len(listed):

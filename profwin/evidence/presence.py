@@ -8,6 +8,7 @@ from profwin.evidence import codes_run as codes
 from profwin.evidence.codes_backends import OF_BACKENDS
 from profwin.evidence.codes_engines import OF_ENGINES
 from profwin.evidence.codes_plan import OF_PLANS
+from profwin.evidence.codes_ray import OF_RAY
 from profwin.evidence.finding import Finding
 from profwin.evidence.layout import layout
 from profwin.evidence.losses import exports, losses
@@ -156,7 +157,7 @@ def _step(
         yield Finding(codes.MISSING_WINDOW, detail, run.path("."), data={"step": step})
 
 
-_NOTED = OF_BACKENDS | OF_ENGINES | OF_PLANS
+_NOTED = OF_BACKENDS | OF_ENGINES | OF_PLANS | OF_RAY
 
 
 def _notes(run: Run) -> Iterator[Finding]:

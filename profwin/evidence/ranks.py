@@ -131,7 +131,8 @@ def _doubled(run: Run) -> Iterator[Finding]:
         process = each.process
         if each.what == "span" or each.collection is None:
             continue
-        who = (process.role, process.rank, each.devices) if process.rank is not None else (id(process),)
+        rank = (process.role, process.rank, process.boot, each.devices)  # one name may be that of devices of two hosts
+        who = rank if process.rank is not None else (id(process),)
         key = (process.attempt, *who, each.what, each.name, each.step, each.occurrence)
         other = seen.setdefault(key, each)
         if other is not each:

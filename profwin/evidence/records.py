@@ -62,6 +62,7 @@ class Enter(Record):
     site: str | None = None
     devices: tuple[str, ...] = ()
     collection: Number | None = None
+    token: str | None = None
 
 
 class Exit(Record):
@@ -170,6 +171,20 @@ class Confirmed(Record):
     processes: tuple[Number, ...] = ()
 
 
+class Remote(Record):
+    """Another process answered that it records, or does no more."""
+
+    token: str
+    status: str
+    collection: Number | None = None
+    engine: str = ""
+    pid: Number | None = None
+    start: Number | None = None
+    boot: str | None = None
+    host: str | None = None
+    run: str | None = None
+
+
 class Lost(Record):
     """A lock file was deleted or replaced."""
 
@@ -202,6 +217,16 @@ class Uneven(Record):
     name: str
 
 
+class Clock(Record):
+    """Another host's clock was measured."""
+
+    boot: str
+    at: Time
+    offset: Time
+    uncertainty: Annotated[int, msgspec.Meta(ge=0, le=2**62)]
+    host: str = ""
+
+
 class Paused(Record):
     """A pause begins."""
 
@@ -226,5 +251,5 @@ class End(Record):
 
 Known: TypeAlias = (
     Process | Step | Enter | Exit | Open | Close | Join | Skip | Export | Overlap | Ask | Asked | Mark | Confirmed
-    | Lost | Sync | Synced | Uneven | Paused | Resumed | Finding | End
+    | Remote | Lost | Sync | Synced | Uneven | Clock | Paused | Resumed | Finding | End
 )  # fmt: skip

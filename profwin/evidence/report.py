@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 
+from profwin.evidence.alignment import Alignment
 from profwin.evidence.bubbles import CAUSES, KINDS
 from profwin.evidence.phases import COSTS, count_steps, measure, totals
 
@@ -50,6 +52,11 @@ class RunReport:
     def hosts(self) -> int:
         """On how many boots of hosts it ran: their clocks are not the same."""
         return len({process.boot for process in self.run.processes})
+
+    @cached_property
+    def alignment(self) -> Alignment:
+        """Where the hosts' clocks stand."""
+        return Alignment([self.run])
 
 
 @dataclass
@@ -98,6 +105,7 @@ def as_json(report: Report) -> dict[str, Any]:
                 "attempts": run.run.attempts,
                 "processes": len(run.run.processes),
                 "hosts": run.hosts,
+                "clocks": {"uncertainty": run.alignment.by_host(), "notes": run.alignment.notes},
                 "steps_left_out": run.left_out,
                 "seconds": _seconds(totals(run.steps)),
                 "steps": [_step(step) for step in run.steps],

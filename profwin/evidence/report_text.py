@@ -33,6 +33,7 @@ def report_text(report: Report) -> str:
 def _run(run: RunReport) -> str:
     devices = max((len(step.devices) for step in run.steps), default=0)
     head = f"{printable(run.title, 120)}: {counted(len(run.steps), 'profiled step')}, {counted(devices, 'device')}"
+    head += f", {counted(run.hosts, 'host')}" if run.hosts > 1 else ""
     if not run.steps:
         return f"{head}; its journals have no window and no stage"
     several = len(run.run.attempts) > 1
@@ -48,7 +49,8 @@ def _run(run: RunReport) -> str:
     ]
     if len(run.steps) > MOST_STEPS:
         lines.append(f"… and {len(run.steps) - MOST_STEPS} more; --json has all")
-    return "\n".join([head, *lines, *_bubble(run.steps)])
+    notes = [f"note: {printable(note, 1000)}" for note in run.alignment.notes]
+    return "\n".join([head, *lines, *_bubble(run.steps), *notes])
 
 
 def _row(step: StepPhases, *, several: bool) -> tuple[str, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from profwin.evidence.alignment import within
 from profwin.evidence.tracks import Track
 
 TYPE_CHECKING = False
@@ -60,7 +61,7 @@ def process_name(process: Process, alignment: Alignment, *, several: bool) -> st
     """Name a process; with the run and the host where there are several."""
     name = process.label + (f", attempt {process.attempt}" if process.attempt else "")
     if several:
-        name += f", {process.host or 'unknown host'}, run {process.run}"
+        name += f", {alignment.host(process) or 'unknown host'}, run {process.run}"
     return APART + name if alignment.is_apart(process) else name
 
 
@@ -78,14 +79,14 @@ def device_rows(run: Run, alignment: Alignment, wanted: Wanted) -> dict[tuple[st
                 holder=process.label, **_about(collection),
             )  # fmt: skip
     for mark in run.marks:
-        shift = alignment.shift(mark.process)
-        end = mark.process.last if mark.confirmed is None else mark.confirmed
-        if wanted(None, mark.at + shift, end + shift):
+        moved = alignment.mover(mark.process)
+        start, end = moved(mark.at), moved(mark.process.last if mark.confirmed is None else mark.confirmed)
+        if wanted(None, start, end):
             name = "engine's mark" if mark.confirmed is not None else "engine's mark, never confirmed"
             engine = " ".join(map(str, mark.processes))
             for key in mark.devices:
                 rows.setdefault((mark.process.clock.boot, key), Row(key)).add(
-                    mark.at + shift, end + shift, name, "mark", holder=mark.process.label, engine=engine
+                    start, end, name, "mark", holder=mark.process.label, engine=engine
                 )
     return rows
 
@@ -99,9 +100,9 @@ def process_rows(run: Run, alignment: Alignment, wanted: Wanted) -> dict[Process
     rows = {process: {name: Row(name) for name in names} for process in run.processes}
     places = {"window": "windows", "stage": "stages"}
     for interval in run.intervals:
-        shift = alignment.shift(interval.process)
-        start = interval.enter + shift
-        end = (interval.process.last if interval.exit is None else interval.exit) + shift
+        moved = alignment.mover(interval.process)
+        start = moved(interval.enter)
+        end = moved(interval.process.last if interval.exit is None else interval.exit)
         if not wanted(interval.step, start, end):
             continue
         row = rows[interval.process][places.get(interval.what, "spans")]
@@ -110,20 +111,21 @@ def process_rows(run: Run, alignment: Alignment, wanted: Wanted) -> dict[Process
         if interval.skip is not None:
             _add_skip(rows[interval.process]["unrecorded"], interval.skip, start, end)
     for skip in run.skips:
-        at = skip.at + alignment.shift(skip.process)
+        at = alignment.mover(skip.process)(skip.at)
         if skip.interval is None and wanted(None, at, at):
             _add_skip(rows[skip.process]["unrecorded"], skip, at, None)
     for wait in run.waits:
-        shift = alignment.shift(wait.process)
+        moved = alignment.mover(wait.process)
+        start, end = moved(wait.start), moved(wait.end)
         whose = wait.interval or wait.collection
-        if wanted(whose.step if whose else None, wait.start + shift, wait.end + shift):
+        if wanted(whose.step if whose else None, start, end):
             rows[wait.process]["waiting"].add(
-                wait.start + shift, wait.end + shift, f"waits for {', '.join(wait.devices) or 'a device'}", "wait",
+                start, end, f"waits for {', '.join(wait.devices) or 'a device'}", "wait",
                 outcome=wait.outcome, holder=wait.holder,
             )  # fmt: skip
     for sync in run.syncs:
-        shift = alignment.shift(sync.process)
-        start, end = sync.start + shift, (sync.process.last if sync.end is None else sync.end) + shift
+        moved = alignment.mover(sync.process)
+        start, end = moved(sync.start), moved(sync.process.last if sync.end is None else sync.end)
         if wanted(sync.step, start, end):
             rows[sync.process]["weight syncs"].add(
                 start, end, sync.label + ("" if sync.end is not None else " (never ended)"), "sync",
@@ -147,7 +149,7 @@ def _add_collection(rows: dict[str, Row], collection: Collection, alignment: Ali
         return
     rows["recording"].add(start, end, collection.name + ended, collection.purpose, **_about(collection))
     for export in collection.exports:
-        at = export.at + alignment.shift(collection.process)
+        at = alignment.mover(collection.process)(export.at)
         rows["exports"].add(
             at - int(export.seconds * SECOND), at, "export" if export.error is None else "failed export", "export",
             path=export.path, bytes=export.size, backend=export.backend, error=export.error, step=collection.step,
@@ -156,13 +158,13 @@ def _add_collection(rows: dict[str, Row], collection: Collection, alignment: Ali
 
 def _add_notes(run: Run, rows: dict[Process, dict[str, Row]], alignment: Alignment, wanted: Wanted) -> None:
     def note(process: Process, at: int, text: str, step: int | None = None, **data: Value | None) -> None:
-        at += alignment.shift(process)
+        at = alignment.mover(process)(at)
         if wanted(step, at, at):
             rows[process]["notes"].add(at, None, text, "note", **data)
 
     for pause in run.pauses:
-        shift = alignment.shift(pause.process)
-        start, end = pause.start + shift, (pause.process.last if pause.end is None else pause.end) + shift
+        moved = alignment.mover(pause.process)
+        start, end = moved(pause.start), moved(pause.process.last if pause.end is None else pause.end)
         if wanted(None, start, end):
             rows[pause.process]["pauses"].add(start, end, "paused", "pause")
     for change in run.steps:
@@ -188,15 +190,18 @@ def _add_notes(run: Run, rows: dict[Process, dict[str, Row]], alignment: Alignme
         note(each.process, each.at, text, site=each.stage_site, window=each.window_site)
     for lost in run.lost:
         note(lost.process, lost.at, f"lock file lost: {lost.device}")
+    for clock in run.clocks:
+        text = f"measured the clock of {clock.host or 'another host'}: {within(clock.uncertainty)}"
+        note(clock.process, clock.at + clock.process.offset, text, offset=clock.offset, uncertainty=clock.uncertainty)
     for said in run.notes:
         note(said.process, said.at, said.code, detail=said.detail)
 
 
 def _span(collection: Collection, alignment: Alignment) -> tuple[int, int, str]:
-    shift = alignment.shift(collection.process)
+    moved = alignment.mover(collection.process)
     if collection.close is None:
-        return collection.open + shift, collection.process.last + shift, " (never closed)"
-    return collection.open + shift, collection.close + shift, ""
+        return moved(collection.open), moved(collection.process.last), " (never closed)"
+    return moved(collection.open), moved(collection.close), ""
 
 
 def _about(collection: Collection) -> dict[str, Value | None]:

@@ -17,7 +17,19 @@ if TYPE_CHECKING:
     from typing import Any
 
     from profwin.evidence.finding import Finding
-    from profwin.evidence.incidents import Ask, Asked, Lost, Mark, Note, Overlap, Pause, StepChange, Sync
+    from profwin.evidence.incidents import (
+        Ask,
+        Asked,
+        Estimate,
+        Lost,
+        Mark,
+        Note,
+        Overlap,
+        Pause,
+        Remote,
+        StepChange,
+        Sync,
+    )
 
 __all__ = ["Collection", "Export", "Interval", "Process", "Run", "Skip", "Wait", "find_runs", "load", "process_key"]
 
@@ -152,6 +164,7 @@ class Interval:
         collection: the first that recorded it; None if none did.
         collections: all that did, in order: more than one after a pause or a split.
         skip: why it ran unrecorded, or did for a time.
+        token: what another process calls it that had this one begin it; None if nobody did.
     """
 
     process: Process
@@ -171,6 +184,7 @@ class Interval:
     collection: Collection | None = None
     collections: list[Collection] = field(default_factory=list)
     skip: Skip | None = None
+    token: str | None = None
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -219,9 +233,12 @@ class Run:
     asks: list[Ask] = field(default_factory=list)
     asked: list[Asked] = field(default_factory=list)
     marks: list[Mark] = field(default_factory=list)
+    proofs: list[Mark] = field(default_factory=list)
+    remotes: list[Remote] = field(default_factory=list)
     overlaps: list[Overlap] = field(default_factory=list)
     lost: list[Lost] = field(default_factory=list)
     syncs: list[Sync] = field(default_factory=list)
+    clocks: list[Estimate] = field(default_factory=list)
     pauses: list[Pause] = field(default_factory=list)
     notes: list[Note] = field(default_factory=list)
     uneven: set[tuple[str, str]] = field(default_factory=set)

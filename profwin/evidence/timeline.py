@@ -47,6 +47,7 @@ class Timeline:
         other_steps: how many traces are of other steps than that which was asked for.
         left_out: path and reason of each trace that should be on it and is not, or not to its end.
         notes: sentences on clocks, and on what stands apart since its clock cannot be aligned.
+        clocks: of the hosts whose clock was measured: how exactly it is known, in seconds.
         size: of the file, in bytes.
     """
 
@@ -57,6 +58,7 @@ class Timeline:
     other_steps: int = 0
     left_out: dict[str, str] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
+    clocks: dict[str, float] = field(default_factory=dict)
     size: int = 0
 
     def as_json(self) -> dict[str, Any]:
@@ -144,7 +146,7 @@ class _Painter:
             for boot, process in hosts.items():
                 of_host = [row for (where, _key), row in sorted(rows.items()) if where == boot]
                 if of_host:
-                    name = "devices" + (f" of {process.host or boot}" if len(hosts) > 1 or several else "")
+                    name = "devices" + (f" of {alignment.host(process) or boot}" if len(hosts) > 1 or several else "")
                     name += f", run {run.name}" if several else ""
                     name = APART + name if alignment.is_apart(process) else name
                     count += sum(len(row.events) for row in of_host)
@@ -197,6 +199,7 @@ class _Painter:
             self._writer.close()
             self._timeline.written = self._writer.events
         self._timeline.notes = self._alignment.notes
+        self._timeline.clocks = self._alignment.by_host()
         return self._timeline
 
     def _draw_trace(
@@ -257,11 +260,11 @@ def _wanted(runs: Sequence[Run], alignment: Alignment, step: int | None) -> Want
     for run in runs:
         for each in run.collections:
             if each.step == step:
-                shift = alignment.shift(each.process)
-                times += [each.open + shift, (each.open if each.close is None else each.close) + shift]
+                moved = alignment.mover(each.process)
+                times += [moved(each.open), moved(each.open if each.close is None else each.close)]
         for interval in run.intervals:
             if interval.step == step:
-                shift = alignment.shift(interval.process)
-                times += [interval.enter + shift, (interval.enter if interval.exit is None else interval.exit) + shift]
+                moved = alignment.mover(interval.process)
+                times += [moved(interval.enter), moved(interval.enter if interval.exit is None else interval.exit)]
     first, last = (min(times), max(times)) if times else (1, 0)
     return lambda its, start, end: its == step if its is not None else start <= last and end >= first

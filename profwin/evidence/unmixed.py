@@ -125,11 +125,13 @@ def _site(collection: Collection) -> str | None:
 
 def _unconfirmed(run: Run, devices: dict[Key, list[Held]]) -> Iterator[Finding]:
     """Look for training between an engine's start and the confirmation of its stop."""
+    proofs = _proofs(run)
     for mark in run.marks:
         process = mark.process
         begin = process.monotonic(mark.at)
         end = None if mark.confirmed is None else process.monotonic(mark.confirmed)
-        if end is None:
+        proven = {key: _first(proofs.get((process.boot, key), []), begin) for key in mark.devices if end is None}
+        if end is None and (None in proven.values() or not proven):
             pids = ", ".join(map(str, mark.processes[:8]))
             detail = f"processes {pids}, on {', '.join(map(repr, mark.devices[:8])) or 'no known device'}"
             data = {"devices": list(mark.devices), "processes": list(mark.processes[:100])}
@@ -137,6 +139,7 @@ def _unconfirmed(run: Run, devices: dict[Key, list[Held]]) -> Iterator[Finding]:
         for key in mark.devices:
             held = devices.get((process.boot, key), [])
             first = bisect_left(held, begin, key=lambda item: item[0])
+            end = proven.get(key, end)
             for opened, _, each in held[first : first + MOST_NAMED]:
                 if end is not None and opened >= end:
                     break
@@ -145,6 +148,22 @@ def _unconfirmed(run: Run, devices: dict[Key, list[Held]]) -> Iterator[Finding]:
                     detail += "never confirmed" if end is None else f"confirmed {(end - opened) / 1e9:.6f} s later"
                     data = {"device": key, "step": each.step}
                     yield Finding(codes.UNCONFIRMED_HANDOVER, detail, run.path(each.process.journal), data=data)
+
+
+def _proofs(run: Run) -> dict[Key, list[int]]:
+    """Return when who took a device found that the engine marked on it was gone."""
+    proofs: dict[Key, list[int]] = {}
+    for proof in run.proofs:
+        for key in proof.devices:
+            proofs.setdefault((proof.process.boot, key), []).append(proof.process.monotonic(proof.at))
+    for found in proofs.values():
+        found.sort()
+    return proofs
+
+
+def _first(times: list[int], since: int) -> int | None:
+    place = bisect_left(times, since)
+    return times[place] if place < len(times) else None
 
 
 def _all_taken(run: Run) -> Iterator[Finding]:

@@ -29,6 +29,8 @@ FILES = 2_000_000
 """Entries of the tree that are looked at."""
 
 _JOURNAL = re.compile(rb'\s*\{\s*"kind"\s*:\s*"process"')
+_MANIFEST = re.compile(r"manifest(~.+)?\.json")
+"""Other names than ``manifest.json`` are those of manifests that were collected."""
 _MSPROF = re.compile(r"^PROF_\d+_\d+_[0-9a-zA-Z]+")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 
@@ -181,7 +183,7 @@ def _file(whole: str, path: str, size: int) -> Found:
         head = text.head(whole, others.HEAD)
         if _JOURNAL.match(head):
             return Found(path, "journal")
-        if name == "manifest.json" and b'"attempts"' in head and b'"processes"' in head:
+        if _MANIFEST.fullmatch(name) and b'"attempts"' in head and b'"processes"' in head:
             return Found(path, "manifest")
         if nsys.recognise(whole, head):
             return Found(path, "nsys", nsys)

@@ -97,7 +97,7 @@ def assert_all_recorded(
 
 def _collections_overlap(record: Record) -> Iterator[Problem]:
     for device in record.devices:
-        here = [each for each in record.collections if device in each.devices]
+        here = [each for each in record.collections if device in each.devices and not each.elsewhere]
         for number, first in enumerate(here):
             for second in here[number + 1 :]:
                 if second.opened >= first.end:

@@ -9,7 +9,7 @@ from profwin.testing.record import FOREVER, Collection, Interval, Overlap, Recor
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
     from typing import Any
 
 __all__ = ["read_record"]
@@ -18,17 +18,25 @@ __all__ = ["read_record"]
 def read_record(directory: str | os.PathLike[str]) -> Record:
     """Read what happened in one or several runs.
 
+    A device belongs to one host: where journals are of several hosts, or boots, the names of devices and processes end
+    with `` on HOST``, so that devices of one name on two hosts are two. Times of different hosts are on different
+    clocks, but for those that are pretended on one machine.
+
     Args:
         directory: a run's directory, or the output directory that holds those of several. Processes that are still at
-            work are in the record as far as they got. All must be of this host and boot, since times are compared.
+            work are in the record as far as they got.
 
     Raises:
         ValueError: a journal holds something else.
         OSError: a journal cannot be read.
     """
+    from profwin.journal import read
+
     root = Path(directory)
     paths = sorted([*root.glob("journal/*.jsonl"), *root.glob("*/journal/*.jsonl")])
-    journals = [_Journal(path) for path in paths]
+    contents = [list(read(str(path))) for path in paths]
+    hosts = _hosts(records[0] for records in contents if records)
+    journals = [_Journal(records, hosts.get(records[0].get("boot"), "") if records else "") for records in contents]
     collections = [each for journal in journals for each in journal.collections.values()]
     intervals = [each for journal in journals for each in journal.intervals()]
     overlaps = [each for journal in journals for each in journal.overlaps()]
@@ -42,17 +50,15 @@ def read_record(directory: str | os.PathLike[str]) -> Record:
 
 
 class _Journal:
-    """One process's journal."""
+    """One process's journal; `where` is what its devices' names end with."""
 
-    def __init__(self, path: Path) -> None:
-        from profwin.journal import read
-
-        records = list(read(str(path)))
+    def __init__(self, records: list[dict[str, Any]], where: str) -> None:
+        self._where = where
         self._kinds: dict[str, list[dict[str, Any]]] = {}
         for record in records:
             self._kinds.setdefault(record["kind"], []).append(record)
         header = records[0] if records else {}
-        self._process = _in_words(header)
+        self._process = _in_words(header) + where
         self._end: int = records[-1]["t"] if records else 0
         if not self.of("end") and _alive(header):
             self._end = FOREVER
@@ -118,6 +124,7 @@ class _Journal:
                 end=closed.get("t", self._end), reason=closed.get("reason"),
                 site=first[number][0]["site"] if number in first else "?", occurrence=opened["occurrence"],
                 segment=opened["segment"], waited=opened.get("waited", 0.0), problems=tuple(problems),
+                elsewhere=bool(opened.get("unlocked")) and not opened.get("devices"),
             )  # fmt: skip
         return found
 
@@ -130,7 +137,7 @@ class _Journal:
         return found
 
     def _devices(self, record: Mapping[str, Any]) -> tuple[str, ...]:
-        return tuple(record.get("devices") or ()) or (self._process,)
+        return tuple(device + self._where for device in record.get("devices") or ()) or (self._process,)
 
 
 def _skip(record: Mapping[str, Any]) -> Skip:
@@ -138,6 +145,15 @@ def _skip(record: Mapping[str, Any]) -> Skip:
         record["t"], record["reason"], record.get("device"), record.get("holder"), record.get("waited", 0.0),
         record.get("detail"),
     )  # fmt: skip
+
+
+def _hosts(headers: Iterable[Mapping[str, Any]]) -> dict[Any, str]:
+    """Return what tells the boots of the journals apart, in words; nothing where there is but one."""
+    names = {header.get("boot"): str(header.get("host") or "?") for header in headers}
+    if len(names) < 2:
+        return {}
+    twice = [name for name in names.values() if list(names.values()).count(name) > 1]
+    return {boot: f" on {name}" + (f" {str(boot)[:4]}" if name in twice else "") for boot, name in names.items()}
 
 
 def _in_words(header: Mapping[str, Any]) -> str:

@@ -31,6 +31,7 @@ class Collection:
         site: ``file:line`` of the code it was opened for; ``?`` where it failed to start.
         waited: seconds waited for its devices.
         problems: what went wrong with it, in words.
+        elsewhere: whether it recorded in other processes alone, which have journals and devices of their own.
     """
 
     process: str
@@ -47,6 +48,7 @@ class Collection:
     segment: int = 1
     waited: float = 0.0
     problems: tuple[str, ...] = ()
+    elsewhere: bool = False
 
     @property
     def wait(self) -> str:

@@ -186,6 +186,28 @@ def test_a_stop_must_be_confirmed_before_training(
     assert codes(tmp_path) == expected
 
 
+@pytest.mark.parametrize(
+    ("proven", "device", "expected"),
+    [
+        (2.4, "gpu-0", {}),
+        (2.4, "gpu-1", {"unconfirmed-handover": 1, "no-stop": 1}),
+        (2.7, "gpu-0", {"unconfirmed-handover": 1}),
+        (0.5, "gpu-0", {"unconfirmed-handover": 1, "no-stop": 1}),
+    ],
+)
+def test_who_takes_the_device_proves_an_engine_gone(
+    tmp_path: Path, proven: float, device: str, expected: dict[str, int]
+) -> None:
+    """An engine whose process died with its mark is as good as stopped, from when another process found that out."""
+    driver, trainer = pair(tmp_path)
+    driver.window(2, 1, 2)
+    driver.write("mark", 1, devices=["gpu-0"], processes=[77])
+    trainer.write("confirmed", proven, devices=[device], processes=[77])
+    trainer.stage(2, 2.5, 3)
+    save(driver, trainer)
+    assert codes(tmp_path) == expected
+
+
 def test_a_stop_that_was_never_confirmed_and_harmed_nobody(tmp_path: Path) -> None:
     """It is said all the same: the engine may still record."""
     journal = JournalBuilder(tmp_path)

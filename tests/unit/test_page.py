@@ -191,7 +191,7 @@ def test_the_json_is_stable(tmp_path):
     assert list(made) == ["schema", "directory", "runs", "findings"]
     (run,) = made["runs"]
     assert list(run) == [
-        "name", "directory", "attempts", "processes", "hosts", "steps_left_out", "seconds", "steps",
+        "name", "directory", "attempts", "processes", "hosts", "clocks", "steps_left_out", "seconds", "steps",
     ]  # fmt: skip
     (step,) = run["steps"]
     assert list(step) == [
