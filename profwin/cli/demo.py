@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import nullcontext
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Callable
+    from contextlib import AbstractContextManager
     from typing import NoReturn
 
+    from profwin.demo.cluster.cluster import Cluster
     from profwin.demo.loop import StepResult
     from profwin.demo.options import Options, ServerOptions
     from profwin.demo.trial import Trial
@@ -21,6 +24,7 @@ ALL = "all"
 ENGINES = ("own", "vllm")
 STEPS = 12
 STEPS_OF_A_MISUSE = 5
+NODES, MOST_NODES = 2, 8
 SHORT_BUDGET = 1.5
 LONG_BUDGET = 600.0
 """Seconds; a server's stop takes as long as its trace takes to be written."""
@@ -45,7 +49,9 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
             "third step; in fully_async both run freely, with a bounded queue and a weight sync a step. all runs "
             "the four one after the other. "
             "With --engine vllm the sync loop's answers come from a vLLM server that was started with "
-            "--profiler-config, and whose traces this machine can see; its weights stay as they are."
+            "--profiler-config, and whose traces this machine can see; its weights stay as they are. "
+            "With --ray engines and trainers are actors on a Ray cluster, which is started for this and ended: its "
+            "nodes are raylets on this machine, each as if on a host of its own. Needs Ray."
         ),
     )
     parser.add_argument(
@@ -74,6 +80,12 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.add_argument(
         "--devices", metavar="NAMES", help="that server and trainer share, with --engine vllm (default: a pretend one)"
     )
+    parser.add_argument(
+        "--ray", action="store_true", help="run it on a Ray cluster of several raylets, started for it on this machine"
+    )
+    parser.add_argument(
+        "--nodes", type=int, metavar="N", help=f"how many, with --ray: 1 to {MOST_NODES} (default: {NODES})"
+    )
     parser.set_defaults(run=run, parser=parser)
 
 
@@ -97,14 +109,15 @@ def run(arguments: argparse.Namespace) -> int:
 
     def progress(result: StepResult) -> None:
         name = f"{each.loop} " if len(planned) > 1 else ""
-        print(name + report.progress_line(result, each.steps), file=sys.stderr, flush=True)
+        _say(name + report.progress_line(result, each.steps))
 
     trials = []
-    for each in planned:
-        done = trial.run(each, progress)
-        trials.append(done)
-        if not arguments.json:
-            _show(done, heading=len(planned) > 1)
+    with _cluster(planned[0].hosts) as cluster:
+        for each in planned:
+            done = trial.run(each, progress, cluster)
+            trials.append(done)
+            if not arguments.json:
+                _show(done, heading=len(planned) > 1)
     passed = all(done.passed for done in trials)
     if arguments.json:
         import json
@@ -136,6 +149,7 @@ def _options_of(loop: str, arguments: argparse.Namespace) -> Options:
     if misuse is not None and arguments.loop != "sync":
         usage("--misuse is shown in the sync loop only")
     server = _server(arguments, usage)
+    nodes = _nodes(arguments, usage)
     try:
         off = arguments.profile.strip().lower() == "none"
         profile = None if off else parse_steps(arguments.profile, setting="--profile")
@@ -152,10 +166,36 @@ def _options_of(loop: str, arguments: argparse.Namespace) -> Options:
         wait_budget=SHORT_BUDGET if misuse is not None else LONG_BUDGET if server is not None else 30.0,
         run=new_run_name(misuse or (loop if server is None else server.kind)),
         server=server,
+        nodes=nodes,
     )
     if not options.profiled and (not off or misuse is not None):
         usage(f"--profile {arguments.profile}: none of these is among the steps 1 to {steps}")
     return options
+
+
+def _nodes(arguments: argparse.Namespace, usage: Callable[[str], NoReturn]) -> int:
+    if not arguments.ray:
+        if arguments.nodes is not None:
+            usage("--nodes is for a cluster: add --ray")
+        return 0
+    nodes: int = NODES if arguments.nodes is None else arguments.nodes
+    if not 1 <= nodes <= MOST_NODES:
+        usage(f"--nodes {nodes}: 1 to {MOST_NODES}")
+    if arguments.misuse is not None or arguments.engine != ENGINES[0]:
+        usage("--ray runs the four loops with the demo's own engine, and no misuse")
+    return nodes
+
+
+def _cluster(hosts: tuple[str, ...]) -> AbstractContextManager[Cluster | None]:
+    if not hosts:
+        return nullcontext()
+    from profwin.demo.cluster.cluster import Cluster
+
+    return Cluster(hosts, _say)
+
+
+def _say(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
 
 
 def _server(arguments: argparse.Namespace, usage: Callable[[str], NoReturn]) -> ServerOptions | None:

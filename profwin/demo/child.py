@@ -145,11 +145,11 @@ class Child:
         self._process.wait()
         self._pipe.close()
 
-    def close(self) -> None:
-        """End the child in order, or with SIGKILL where it takes too long. May be called twice."""
+    def close(self, patience: float = LAST_WORDS) -> None:
+        """End the child in order, or with SIGKILL where it takes longer than so many seconds. May be called twice."""
         self._pipe.close()
         try:
-            self._process.wait(LAST_WORDS)
+            self._process.wait(patience)
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()

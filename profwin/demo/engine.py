@@ -11,14 +11,13 @@ import gc
 import gzip
 import json
 import os
-import pickle
 import shutil
 import time
 
 import torch
 
 from profwin.demo.child import answer, connect
-from profwin.demo.policy import Policy
+from profwin.demo.policy import Policy, unpack
 from profwin.demo.scheduler import DECODING, Scheduler
 from profwin.demo.task import END
 
@@ -63,10 +62,9 @@ class Engine:
         _warm_up_profiler()
 
     def load_weights(self, weights: bytes, version: int = 0) -> None:
-        """Take over the trainer's weights: a pickled dict of numpy arrays, and their version."""
+        """Take over the trainer's weights, and their version."""
         self._version = version
-        arrays = pickle.loads(weights)
-        self._policy.load_state_dict({name: torch.from_numpy(array) for name, array in arrays.items()})
+        unpack(self._policy, weights)
 
     def begin(self, prompts: list[int], group: int, wanted: int) -> None:
         """Queue ``group`` answers to each prompt and start to decode; what is unfinished goes on too."""

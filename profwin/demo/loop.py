@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from profwin.demo.processes import Processes
     from profwin.window import Window
 
-__all__ = ["Driver", "Outcome", "StepResult", "run", "start_trainer"]
+__all__ = ["Driver", "Outcome", "StepResult", "lead", "run", "start_trainer", "work_of"]
 
 PROMPTS = 32
 GROUP = 32
@@ -73,6 +73,7 @@ class Driver:
     """The processes of a run, and what the loop knows between steps.
 
     Attributes:
+        recorder: what profwin is given as ``engine=``; None: the engine itself.
         prompts, group: how many prompts a step has, and how many answers each of them gets.
     """
 
@@ -86,6 +87,7 @@ class Driver:
     notes: list[str] = field(default_factory=list)
     prompts: int = PROMPTS
     group: int = GROUP
+    recorder: object | None = None
 
     def sync_step(self, step: int) -> StepResult:
         """Generate all samples, then train on them."""
@@ -114,7 +116,7 @@ class Driver:
 
     def window(self, step: int) -> Window:
         """Return the rollout window of a step, not opened yet."""
-        return profwin.rollout_window(step, engine=self.engine, weight_version=self.updates)
+        return profwin.rollout_window(step, engine=self.recorder or self.engine, weight_version=self.updates)
 
     def generate(self, count: int) -> dict[str, Any]:
         """Give the engine ``count`` more prompts and return one step's samples, with their rewards."""
@@ -161,7 +163,7 @@ class Driver:
             reward=mean(generated["rewards"]),
             rollout=left - started,
             training=trained["received"] - left,
-            work=StepWork({"rollout": generated["decoding_steps"]}, trained["updates"], trained["generated_with"]),
+            work=work_of({"rollout": generated["decoding_steps"]}, trained),
         )
 
     def sync_weights(self, weights: bytes, *engines: RolloutEngine) -> None:
@@ -186,6 +188,11 @@ class Driver:
         return mean(rewards(groups))
 
 
+def work_of(windows: dict[str, int | None], trained: dict[str, Any]) -> StepWork:
+    """Return what a step did: the decoding steps of its windows, and a trainer's reply."""
+    return StepWork(windows, trained["updates"], trained["generated_with"], trained["trainers"])
+
+
 def run(options: Options, processes: Processes, progress: Callable[[StepResult], None]) -> Outcome:
     """Run the sync or the colocate loop.
 
@@ -196,10 +203,20 @@ def run(options: Options, processes: Processes, progress: Callable[[StepResult],
     """
     (device,) = options.devices
     engine = RolloutEngine(lambda: processes.start("engine", "engine", seed=options.seed), [device])
-    driver = Driver(options, engine, start_trainer(options, processes), random.Random(options.seed))
-    engine.load_weights(driver.trainer.call("weights"), 0)
+    return lead(Driver(options, engine, start_trainer(options, processes), random.Random(options.seed)), progress)
+
+
+def lead(driver: Driver, progress: Callable[[StepResult], None]) -> Outcome:
+    """Run the sync or the colocate loop with processes that are there.
+
+    Args:
+        driver: knows them.
+        progress: called after each step.
+    """
+    options = driver.options
+    driver.engine.load_weights(driver.trainer.call("weights"), 0)
     if options.loop == "colocate":
-        with profwin.Loop("colocate", engine=engine) as driver.loop:
+        with profwin.Loop("colocate", engine=driver.recorder or driver.engine) as driver.loop:
             return driver.run(partial(driver.colocate_step, loop=driver.loop), progress)
     if options.misuse is None:
         return driver.run(driver.sync_step, progress)

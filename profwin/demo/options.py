@@ -53,6 +53,7 @@ class Options:
         misuse: what is done wrong on purpose, or None.
         wait_budget: seconds that a stage may wait for its device.
         server: what generates, in the sync loop; None: the demo's own engine.
+        nodes: how many nodes of a Ray cluster it runs on; 0: it runs without Ray.
     """
 
     loop: str
@@ -64,6 +65,7 @@ class Options:
     wait_budget: float = 30.0
     run: str = field(default="")
     server: ServerOptions | None = None
+    nodes: int = 0
 
     @property
     def directory(self) -> str:
@@ -87,11 +89,26 @@ class Options:
 
     @property
     def devices(self) -> tuple[str, ...]:
-        """The devices, pretend ones if none was named: the rollout's, then the trainer's; one where they share it."""
+        """The devices, pretend ones if none was named: the rollout's, then the trainer's; one where they share it.
+
+        On Ray each node has one; a single node has two for a pipelined loop.
+        """
+        if self.nodes > 1 or (self.nodes == 1 and not self.pipelined):
+            return tuple(f"pretend:{host}-{self.run}" for host in self.hosts)
         if self.server is not None and self.server.devices is not None:
             return (self.server.devices,)
         letters = ("-a", "-b") if self.pipelined else ("",)
-        return tuple(f"pretend:demo{letter}-{self.run}" for letter in letters)
+        place = self.hosts[0] if self.nodes else "demo"
+        return tuple(f"pretend:{place}{letter}-{self.run}" for letter in letters)
+
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        """What the nodes of the cluster pretend to be."""
+        return tuple(f"node{number}" for number in range(1, self.nodes + 1))
+
+    def host_of(self, device: str) -> str:
+        """Return on which of the hosts a device is."""
+        return self.hosts[min(self.devices.index(device), self.nodes - 1)]
 
     def short(self, key: str) -> str:
         """Return what a device is called in tables, such as ``demo-a``."""

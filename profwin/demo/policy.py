@@ -1,9 +1,11 @@
 """The policy of the demo, a transformer of two layers, and what GRPO computes with it.
 
-Imports torch, so only the two child processes import this module; the driver does not.
+Imports torch, so only the processes that generate or train import this module; the driver does not.
 """
 
 from __future__ import annotations
+
+import pickle
 
 import torch
 from torch import Tensor, nn
@@ -11,7 +13,7 @@ from torch.nn import functional
 
 from profwin.demo.task import LONGEST_ANSWER, VOCABULARY
 
-__all__ = ["Policy", "clipped_loss", "group_advantages", "token_log_probs"]
+__all__ = ["Policy", "clipped_loss", "group_advantages", "packed", "token_log_probs", "unpack"]
 
 LENGTH = 1 + LONGEST_ANSWER
 
@@ -55,6 +57,17 @@ class Policy(nn.Module):
         hidden = self.tokens(tokens) + self.places[: tokens.shape[1]]
         logits: Tensor = self.head(self.layers(hidden))
         return logits
+
+
+def packed(policy: nn.Module) -> bytes:
+    """Return a policy's weights: a pickled dict of numpy arrays."""
+    return pickle.dumps({name: tensor.numpy() for name, tensor in policy.state_dict().items()})
+
+
+def unpack(policy: nn.Module, weights: bytes) -> None:
+    """Give a policy the weights that :func:`packed` returned for another."""
+    arrays = pickle.loads(weights)
+    policy.load_state_dict({name: torch.from_numpy(array) for name, array in arrays.items()})
 
 
 def token_log_probs(policy: nn.Module, tokens: Tensor) -> Tensor:

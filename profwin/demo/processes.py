@@ -11,6 +11,7 @@ from profwin.demo.child import Child
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from multiprocessing.connection import Connection
     from typing import Any
 
@@ -18,7 +19,10 @@ if TYPE_CHECKING:
 
     from profwin.demo.options import Options
 
-__all__ = ["Processes"]
+__all__ = ["VARIABLES", "Processes", "set_up", "without"]
+
+VARIABLES = {"OMP_NUM_THREADS": "1", "KINETO_LOG_LEVEL": "99"}
+"""Of processes that record. Without a level, Kineto writes two lines for every profile to the terminal."""
 
 
 class Processes:
@@ -41,22 +45,14 @@ class Processes:
             # Backwards: first what is open is closed, which needs the children, then they end, then the locks go.
             stack.callback(self._close_children)
             stack.callback(profwin.shutdown)
-            profwin.configure(
-                # No window is opened for steps behind the last one.
-                steps=None if options.profile is None else options.profile & profwin.steps(f"1-{options.steps}"),
-                backend="torch",
+            set_up(
+                options,
                 output=options.output,
-                run=options.run,
-                role="driver",
-                rank=0,
                 devices=options.devices[0],
                 # A pretend device of one run has no place in the host's registry, whose files stay for ever.
                 lock_dir=os.environ.get("PROFWIN_LOCK_DIR") or (None if options.real_devices else locks),
-                wait_budget=options.wait_budget,
             )
-            bare = {name: value for name, value in os.environ.items() if not name.startswith("PROFWIN_")}
-            # Without a level, Kineto writes two lines for every profile to the terminal.
-            self._bare = {**bare, "OMP_NUM_THREADS": "1", "KINETO_LOG_LEVEL": "99"}
+            self._bare = {**without(os.environ, "PROFWIN_"), **VARIABLES}
             self._at_end = stack.pop_all()
         return self
 
@@ -98,3 +94,31 @@ class Processes:
     def _close_children(self) -> None:
         for child in self._children:
             child.close()
+
+
+def set_up(options: Options, *, output: str, devices: str | None, lock_dir: str | None) -> None:
+    """Configure profwin in the driver of a run.
+
+    Args:
+        options: what is run.
+        output: the directory that gets the run's.
+        devices: that this process stands for, if it does.
+        lock_dir: of the device locks.
+    """
+    profwin.configure(
+        # No window is opened for steps behind the last one.
+        steps=None if options.profile is None else options.profile & profwin.steps(f"1-{options.steps}"),
+        backend="torch",
+        output=output,
+        run=options.run,
+        role="driver",
+        rank=0,
+        devices=devices,
+        lock_dir=lock_dir,
+        wait_budget=options.wait_budget,
+    )
+
+
+def without(variables: Mapping[str, str], *prefixes: str) -> dict[str, str]:
+    """Return the variables whose names begin with none of the prefixes."""
+    return {name: value for name, value in variables.items() if not name.startswith(prefixes)}

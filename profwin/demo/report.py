@@ -38,6 +38,8 @@ def _rows(trial: Trial, step: int) -> list[dict[str, Any]]:
     rows = []
     handed_over: dict[str, Collection] = {}
     for collection in (each for each in trial.evidence.collections if each.step == step):
+        if trial.options.nodes and not collection.devices:
+            continue  # the driver's window over its actors: each of them has its own
         device = ", ".join(map(trial.options.short, collection.devices))
         if collection.purpose == "rollout":
             handed_over[device] = collection
@@ -71,7 +73,7 @@ def table(trial: Trial) -> str:
     """Return one table for each profiled step, and below it what ran at the same time on different devices."""
     lines = []
     # One device needs no column.
-    named = trial.options.pipelined
+    named = len(trial.options.devices) > 1
     for step in trial.options.profiled:
         lines.append(
             f"{f'step {step}':<24}{'device':<8}"[: None if named else 24] + f"{'recorded':>12}{'waited':>12}   notes"
@@ -155,6 +157,7 @@ def as_json(trial: Trial) -> dict[str, Any]:
         "loop": options.loop,
         "seed": options.seed,
         "misuse": options.misuse,
+        "nodes": options.nodes or None,
         "seconds": trial.seconds,
         "steps": [
             {

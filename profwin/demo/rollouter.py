@@ -27,10 +27,68 @@ if TYPE_CHECKING:
     from multiprocessing.connection import Connection
     from typing import Any
 
-__all__ = ["Rollouter", "main"]
+__all__ = ["Generation", "Rollouter", "main"]
 
 DECODING_STEPS = 20
 """How many decoding steps a batch takes at first, about."""
+
+
+class Generation:
+    """Batches for the steps, generated one after the other as far ahead as the loop allows.
+
+    Args:
+        seed: of prompts and sampling.
+        count: how many prompts a batch has.
+
+    Attributes:
+        engine: what generates.
+        finished: batches that nobody has taken yet, oldest first.
+    """
+
+    def __init__(self, seed: int, count: int = PROMPTS) -> None:
+        self.engine = Engine(seed)
+        self.finished: deque[list[dict[str, Any]]] = deque()
+        self._generator = random.Random(seed)
+        self._count = count
+        self._version = -1
+        self._begun = 0
+        self._generating = False
+        self._counted, self._pace, self._due, self._busy = 0, 0.0, 0.0, 0.0
+
+    def pause(self) -> float | None:
+        """Return in how many seconds to decode next; None: not before there are newer weights."""
+        if not self._generating and self._version >= max(0, self._begun - OLDEST_SAMPLES["fully_async"]):
+            self.engine.begin(prompts(self._count, self._generator), GROUP, self._count)
+            self._generating = True
+            self._begun += 1
+        return max(0.0, self._due - time.monotonic()) if self._generating else None
+
+    def decode(self) -> None:
+        """Extend the answers of the batch on its way by one token."""
+        began = time.monotonic()
+        self._due = began + self._pace
+        result = self.engine.decode()
+        self._busy += max(self._pace, time.monotonic() - began)
+        if result is not None:
+            self.finished.append(result["groups"])
+            self._generating = False
+
+    def take(self, version: int, weights: bytes, seconds: float) -> dict[str, Any]:
+        """Go on with new weights.
+
+        Args:
+            version: of the weights.
+            weights: of the policy.
+            seconds: how long training takes, as far as known.
+
+        Returns:
+            What was done with the weights before: ``decoding_steps``, and the seconds of ``rollout``.
+        """
+        part = {"decoding_steps": self.engine.decoded - self._counted, "rollout": self._busy}
+        self.engine.load_weights(weights, version)
+        self._version, self._counted, self._busy = version, self.engine.decoded, 0.0
+        self._pace = seconds / DECODING_STEPS
+        return part
 
 
 class Rollouter:
@@ -47,14 +105,9 @@ class Rollouter:
 
     def __init__(self, driver: Connection, trainer: Connection, seed: int, validations: list[int]) -> None:
         self._driver, self._trainer = driver, trainer
-        self._engine = Engine(seed)
-        self._generator = random.Random(seed)
+        self._generation = Generation(seed)
         self._validations = validations
-        self._finished: deque[list[dict[str, Any]]] = deque()
-        self._version = -1
-        self._begun = 0
-        self._generating = self._asked = False
-        self._counted, self._pace, self._due, self._busy = 0, 0.0, 0.0, 0.0
+        self._asked = False
 
     def run(self) -> None:
         """Generate and serve until a pipe closes.
@@ -63,17 +116,13 @@ class Rollouter:
             EOFError, ConnectionError: a pipe is closed.
         """
         while True:
-            if not self._generating and self._version >= max(0, self._begun - OLDEST_SAMPLES["fully_async"]):
-                self._engine.begin(prompts(PROMPTS, self._generator), GROUP, PROMPTS)
-                self._generating = True
-                self._begun += 1
-            pause = max(0.0, self._due - time.monotonic()) if self._generating else None
+            pause = self._generation.pause()
             if wait([self._driver, self._trainer], pause):
                 self._serve()
-            elif self._generating:
-                self._decode()
-            if self._asked and self._finished:
-                self._trainer.send(self._finished.popleft())
+            elif pause is not None:
+                self._generation.decode()
+            if self._asked and self._generation.finished:
+                self._trainer.send(self._generation.finished.popleft())
                 self._asked = False
 
     def _serve(self) -> None:
@@ -85,27 +134,15 @@ class Rollouter:
                 else:
                     self._asked = True
 
-    def _decode(self) -> None:
-        began = time.monotonic()
-        self._due = began + self._pace
-        result = self._engine.decode()
-        self._busy += max(self._pace, time.monotonic() - began)
-        if result is not None:
-            self._finished.append(result["groups"])
-            self._generating = False
-
     def _take(self, version: int, weights: bytes, seconds: float) -> None:
-        decoded, validated = self._engine.decoded - self._counted, None
+        validated = None
         with profwin.weight_sync(version):
-            self._engine.load_weights(weights, version)
+            part = self._generation.take(version, weights, seconds)
             self._trainer.send(version)
             if version in self._validations:
-                validated = self._engine.evaluate(held_out_prompts())
+                validated = self._generation.engine.evaluate(held_out_prompts())
         if version:
-            part = {"step": version, "decoding_steps": decoded, "rollout": self._busy, "validated": validated}
-            self._driver.send((REPORT, "ok", part))
-        self._version, self._counted, self._busy = version, self._engine.decoded, 0.0
-        self._pace = seconds / DECODING_STEPS
+            self._driver.send((REPORT, "ok", {"step": version, "validated": validated, **part}))
 
 
 def main() -> None:

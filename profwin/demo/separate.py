@@ -15,10 +15,9 @@ from functools import partial
 from statistics import mean
 
 import profwin
-from profwin.demo.loop import GROUP, PROMPTS, Driver, Outcome, StepResult, start_trainer
+from profwin.demo.loop import GROUP, PROMPTS, Driver, Outcome, StepResult, start_trainer, work_of
 from profwin.demo.rollout import RolloutEngine
 from profwin.demo.task import prompts, rewards
-from profwin.demo.verify import StepWork
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
     from profwin.demo.options import Options
     from profwin.demo.processes import Processes
 
-__all__ = ["run"]
+__all__ = ["SeparateDriver", "lead", "run"]
 
 HYBRID_PROMPTS = 8
 """How many of a step's prompts the hybrid engine takes over where it helps."""
@@ -36,9 +35,14 @@ HYBRID_PROMPTS = 8
 
 @dataclass
 class SeparateDriver(Driver):
-    """A driver with a second engine, on the trainer's device, and samples that were generated a step ahead."""
+    """A driver with a second engine, on the trainer's device, and samples that were generated a step ahead.
+
+    Attributes:
+        hybrid_recorder: what profwin is given as ``hybrid_engine=``; None: the second engine itself.
+    """
 
     hybrid: RolloutEngine = field(kw_only=True)
+    hybrid_recorder: object | None = None
     ahead: list[dict[str, Any]] = field(default_factory=list)
 
     def fill(self) -> None:
@@ -50,7 +54,8 @@ class SeparateDriver(Driver):
         started = time.monotonic()
         loop.step_begins(step, weight_version=self.updates)
         generation = self._begin(step + 1)
-        windows, groups = {}, self.ahead
+        windows: dict[str, int | None] = {}
+        groups = self.ahead
         if _lent(step):
             loop.devices_to_generation()
             help_given = self.hybrid.generate(
@@ -75,7 +80,7 @@ class SeparateDriver(Driver):
             reward=mean(given),
             rollout=rolled_out - started,
             training=trained["seconds"],
-            work=StepWork(windows, trained["updates"], trained["generated_with"]),
+            work=work_of(windows, trained),
         )
 
     def _begin(self, step: int) -> int:
@@ -95,10 +100,20 @@ def run(options: Options, processes: Processes, progress: Callable[[StepResult],
     engine = RolloutEngine(lambda: processes.start("engine", "engine", seed=options.seed), [rollout_device])
     hybrid = RolloutEngine(lambda: processes.start("hybrid engine", "engine", seed=options.seed + 1), [training_device])
     trainer = start_trainer(options, processes)
-    driver = SeparateDriver(options, engine, trainer, random.Random(options.seed), hybrid=hybrid)
-    for each in (engine, hybrid):
-        each.load_weights(trainer.call("weights"), 0)
+    return lead(SeparateDriver(options, engine, trainer, random.Random(options.seed), hybrid=hybrid), progress)
+
+
+def lead(driver: SeparateDriver, progress: Callable[[StepResult], None]) -> Outcome:
+    """Run the loop with processes that are there.
+
+    Args:
+        driver: knows them.
+        progress: called after each step.
+    """
+    for each in (driver.engine, driver.hybrid):
+        each.load_weights(driver.trainer.call("weights"), 0)
     driver.fill()
+    engine, hybrid = driver.recorder or driver.engine, driver.hybrid_recorder or driver.hybrid
     with profwin.Loop("separate", engine=engine, hybrid_engine=hybrid) as driver.loop:
         return driver.run(partial(driver.step, loop=driver.loop), progress)
 

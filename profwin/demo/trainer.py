@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import copy
 import os
-import pickle
 import time
 
 import torch
 
 from profwin import training_stage, training_step
 from profwin.demo.child import answer, connect
-from profwin.demo.policy import Policy, clipped_loss, group_advantages, token_log_probs
+from profwin.demo.policy import Policy, clipped_loss, group_advantages, packed, token_log_probs, unpack
 from profwin.demo.task import END
 
 TYPE_CHECKING = False
@@ -60,8 +59,12 @@ class Trainer:
             pass
 
     def weights(self) -> bytes:
-        """Return the policy's weights, a pickled dict of numpy arrays."""
-        return pickle.dumps({name: tensor.numpy() for name, tensor in self.policy.state_dict().items()})
+        """Return the policy's weights."""
+        return packed(self.policy)
+
+    def load_weights(self, weights: bytes) -> None:
+        """Go on with other weights of the same version: those on which several trainers have agreed."""
+        unpack(self.policy, weights)
 
     def train(self, step: int, groups: list[dict[str, Any]], rewards: list[float]) -> dict[str, Any]:
         """Train on one step's samples.
@@ -73,7 +76,7 @@ class Trainer:
 
         Returns:
             The new ``weights``, the last minibatch's ``loss``, how many optimizer ``updates`` were made, with which
-            weight versions the samples were ``generated_with``, and ``seconds``.
+            weight versions the samples were ``generated_with``, ``seconds``, and how many ``trainers`` they are of: 1.
         """
         started = time.monotonic()
         batch = _tensors(groups, rewards)
@@ -90,6 +93,7 @@ class Trainer:
             "updates": updates,
             "generated_with": versions,
             "seconds": time.monotonic() - started,
+            "trainers": 1,
         }
 
     @training_stage

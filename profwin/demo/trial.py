@@ -17,6 +17,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from profwin.demo.cluster.cluster import Cluster
     from profwin.demo.loop import Outcome, StepResult
     from profwin.demo.options import Options
     from profwin.demo.verify import Check
@@ -34,7 +35,7 @@ class Trial:
     Attributes:
         results: of its steps.
         evidence: what its directory holds.
-        overlaps: rollout beside training on other devices, in the profiled steps.
+        overlaps: rollout beside training on other devices, in the profiled steps of a pipelined loop.
         checks: the verification.
         notes: on what was done wrong on purpose.
         seconds: that it took.
@@ -54,25 +55,42 @@ class Trial:
         return all(check.passed for check in self.checks)
 
 
-def run(options: Options, progress: Callable[[StepResult], None]) -> Trial:
+def run(options: Options, progress: Callable[[StepResult], None], cluster: Cluster | None = None) -> Trial:
     """Run a loop in processes of its own and verify it by its files.
 
     Args:
         options: what to run.
         progress: called after each step.
+        cluster: where, if it has nodes.
 
     Raises:
         ChildError: one of its processes ended or failed; all of them are gone then.
         ServerError: the server that is to generate cannot be used.
     """
     began = time.monotonic()
-    loop_run = _loop(options)
-    with Processes(options) as processes:
-        outcome = loop_run(options, processes, progress)
+    outcome = _run(options, progress) if cluster is None else _run_on(cluster, options, progress)
     evidence = gather(options.directory)
-    overlaps = measure(evidence, options.profiled)
+    # Elsewhere rollout and training take turns: that one node is a little ahead of another is nobody's aim.
+    overlaps = measure(evidence, options.profiled) if options.pipelined else []
     checks = _checks(options, outcome.results, evidence, overlaps)
     return Trial(options, outcome.results, evidence, overlaps, checks, outcome.notes, time.monotonic() - began)
+
+
+def _run(options: Options, progress: Callable[[StepResult], None]) -> Outcome:
+    loop_run = _loop(options)
+    with Processes(options) as processes:
+        return loop_run(options, processes, progress)
+
+
+def _run_on(cluster: Cluster, options: Options, progress: Callable[[StepResult], None]) -> Outcome:
+    from profwin.demo.cluster import loops
+    from profwin.demo.cluster.processes import ActorProcesses
+
+    with ActorProcesses(options, cluster) as processes:
+        outcome = loops.run(options, processes, progress)
+    if options.profiled:
+        cluster.collect(options.output, options.run)
+    return outcome
 
 
 def _loop(options: Options) -> Callable[[Options, Processes, Callable[[StepResult], None]], Outcome]:
@@ -92,6 +110,11 @@ def _checks(options: Options, results: list[StepResult], evidence: Evidence, ove
         # A server writes no versions into its traces, and keeps its weights.
         checks.append(verify_generation(evidence, work))
         checks.append(verify_age(evidence, everything, OLDEST_SAMPLES[options.loop]))
+    if options.nodes and options.profiled:
+        from profwin.demo.cluster.verify import verify_check, verify_handovers, verify_hosts
+
+        checks += [verify_handovers(evidence, options), verify_hosts(evidence, options)]
+        checks.append(verify_check(options.directory))
     if options.pipelined:
         checks.append(verify_overlap(overlaps, options.profiled))
     own = options.second_profiler_directory()

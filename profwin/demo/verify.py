@@ -34,11 +34,13 @@ class StepWork:
         windows: decoding steps in each of its windows, by the window's name; None where only a server knows.
         updates: of the optimizer.
         generated_with: versions of the weights that generated the samples it was trained on.
+        trainers: how many processes trained on it, each on a part.
     """
 
     windows: dict[str, int | None]
     updates: int
     generated_with: list[int]
+    trainers: int = 1
 
     def expected(self, name: str) -> dict[str, int]:
         """Return operators that must be in the trace of a window or stage, and exactly how often.
@@ -48,11 +50,11 @@ class StepWork:
         if name in self.windows:
             decoded = self.windows[name]
             return {} if decoded is None else {"aten::multinomial": decoded}
-        forward = {"aten::_log_softmax": 1, "aten::gather": 1}
+        forward = {"aten::_log_softmax": self.trainers, "aten::gather": self.trainers}
         return {
             "old_log_prob": forward,
             "ref_log_prob": forward,
-            "advantages": {"aten::sub": 1, "aten::div": 1},
+            "advantages": {"aten::sub": self.trainers, "aten::div": self.trainers},
             "actor_update": {"Optimizer.step#Adam.step": self.updates, "aten::_log_softmax": self.updates},
         }[name]
 

@@ -33,6 +33,7 @@ class Collection:
     """
 
     role: str
+    host: str
     purpose: str
     name: str
     step: int
@@ -131,16 +132,17 @@ def gather(directory: str) -> Evidence:
 
 
 def _read_journal(path: str, evidence: Evidence) -> None:
-    role, offset = "", 0
+    role, host, offset = "", "", 0
     collections: dict[Any, Collection] = {}
     records = list(read(path))
     for record in records:
         kind, time = record["kind"], record["t"]
         if kind == "process":
-            role, offset = record.get("role") or "process", record["wall"] - time
+            role, host, offset = record.get("role") or "process", record.get("host", ""), record["wall"] - time
         elif kind == "open":
             collections[record["collection"]] = Collection(
                 role=role,
+                host=host,
                 purpose=record["purpose"],
                 name=record["name"],
                 step=record["step"],

@@ -52,10 +52,10 @@ class Demo:
             text=True,
         )
 
-    def run(self, *arguments: str) -> tuple[int, str, str]:
+    def run(self, *arguments: str, patience: float = 280) -> tuple[int, str, str]:
         """Run the command; return its exit code and what it printed on both streams."""
         process = self.start(*arguments)
-        output, errors = process.communicate(timeout=280)
+        output, errors = process.communicate(timeout=patience)
         return process.returncode, output, errors
 
     def command(self, *arguments: str) -> tuple[int, str, str]:

@@ -32,6 +32,15 @@ def demo(tmp_path: Path) -> Demo:
     return Demo(tmp_path)
 
 
+@pytest.fixture(scope="module")
+def default(tmp_path_factory: pytest.TempPathFactory) -> tuple[Demo, dict[str, Any]]:
+    """The default run: the command in its directory, and its report."""
+    demo = Demo(tmp_path_factory.mktemp("default"))
+    report = demo.report()
+    assert demo.survivors() == []
+    return demo, report
+
+
 class Misuses:
     """The demo with each misuse, run when it is first asked for: its report, and where its files are."""
 
@@ -64,9 +73,9 @@ def skipped(report: dict[str, Any], step: int, reason: str) -> list[str]:
     return found
 
 
-def test_the_default_run_learns_and_is_verified(demo: Demo) -> None:
+def test_the_default_run_learns_and_is_verified(default: tuple[Demo, dict[str, Any]]) -> None:
     """The sync loop's reward rises visibly, and both profiled steps are whole, apart and named on disk."""
-    report = demo.report()
+    demo, report = default
     assert report["passed"], failed(report)
     rewards = [step["reward"] for step in report["steps"]]
     assert rewards[0] < 0.15
@@ -85,18 +94,18 @@ def test_the_default_run_learns_and_is_verified(demo: Demo) -> None:
     assert len(report["traces"]) == 10
     assert all((demo.directory / report["directory"] / path).is_file() for path in report["traces"])
     assert report["notes"] == []
-    assert demo.survivors() == []
 
 
-def test_the_text_shows_table_traces_and_checks(demo: Demo) -> None:
+def test_the_text_shows_table_traces_and_checks(default: tuple[Demo, dict[str, Any]]) -> None:
     """Without --json: progress on stderr, the rest on stdout, and a second run leaves the first alone."""
+    demo, report = default
     code, output, errors = demo.run("--steps", "2", "--profile", "2", "--seed", "7")
     assert code == 0
     assert [line.split("  ")[0] for line in errors.splitlines()] == ["step 1/2", "step 2/2"]
     for text in ("handover", "stage actor_update", "step_000002/train/actor_update/", "ok      traces: no rollout"):
         assert text in output
-    demo.run("--steps", "1", "--profile", "1")
     assert len(list((demo.directory / "out").iterdir())) == 2
+    assert all((demo.directory / report["directory"] / path).is_file() for path in report["traces"])
 
 
 def test_without_the_lock_the_verification_fails(tmp_path: Path) -> None:
@@ -185,10 +194,10 @@ def test_wrong_usage(demo: Demo, arguments: tuple[str, ...]) -> None:
     assert not (demo.directory / "out").exists()
 
 
-def test_without_profiling_nothing_is_written(demo: Demo) -> None:
+def test_without_profiling_nothing_is_written(demo: Demo, default: tuple[Demo, dict[str, Any]]) -> None:
     """``--profile none`` runs the same loop with profwin off: same rewards, no files."""
     off = demo.report("--steps", "3", "--profile", "none")
     assert off["passed"]
     assert not (demo.directory / "out").exists()
-    on = demo.report("--steps", "3", "--profile", "2")
-    assert [step["reward"] for step in on["steps"]] == [step["reward"] for step in off["steps"]]
+    rewards = [step["reward"] for step in default[1]["steps"]]
+    assert rewards[:3] == [step["reward"] for step in off["steps"]]
