@@ -10,6 +10,8 @@ if TYPE_CHECKING:
 
 __all__ = ["described", "summary"]
 
+_OF_LOOP = ("actors", "hybrid_actors", "engine", "hybrid_engine", "devices", "hybrid_devices")
+
 
 def summary(plan: Plan, installed: Mapping[str, str | None]) -> str:
     """Return what a plan is for, and what of that is installed.
@@ -39,7 +41,7 @@ def described(plan: Plan) -> str:
             lines += [f"  {name} = {_value(value)}" for value in each]
     for loop in plan.loops:
         lines.append(f"loop {loop.name}: {loop.mode}, {_owned(loop)}")
-        lines += [f"  {line}" for line in _found(loop, ("engine", "hybrid_engine", "devices", "hybrid_devices"))]
+        lines += [f"  {line}" for line in _found(loop, _OF_LOOP)]
     for patch in plan.patches:
         lines.append(f"{patch.target}: {_role(patch)}")
         lines += [f"  {line}" for line in _details(patch)]

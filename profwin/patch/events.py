@@ -6,7 +6,7 @@ from profwin.configuration import current
 from profwin.patch import owners
 from profwin.patch.plan import TRAINING_STEP
 from profwin.patch.regions import Call, PatchRegion, devices_of, reader_of
-from profwin.patch.value import MISSING, checks, plain
+from profwin.patch.value import MISSING, PathError, checks, plain
 from profwin.step import training_step
 
 TYPE_CHECKING = False
@@ -103,15 +103,30 @@ class EventsRegion(PatchRegion):
         def found(compiled: Reader | tuple[str, ...] | None) -> Any:
             return compiled if compiled is None or isinstance(compiled, tuple) else compiled(args, kwargs)
 
+        def part(prefix: str) -> dict[str, Any]:
+            actors, engine, devices = (getattr(plan, f"{prefix}{key}") for key in ("actors", "engine", "devices"))
+            own = _of_ray(reader_of(actors, given), args, kwargs)
+            if own is not None:
+                return {f"{prefix}engine": own}
+            return {
+                f"{prefix}engine": found(reader_of(engine, given)),
+                f"{prefix}devices": plain(found(devices_of(devices, given))) or None,
+            }
+
         given = self._parameters
-        return Loop(
-            plan.mode,
-            engine=found(reader_of(plan.engine, given)),
-            devices=plain(found(devices_of(plan.devices, given))) or None,
-            hybrid_engine=found(reader_of(plan.hybrid_engine, given)),
-            hybrid_devices=plain(found(devices_of(plan.hybrid_devices, given))) or None,
-            name="rollout",
-        )
+        return Loop(plan.mode, name="rollout", **part(""), **part("hybrid_"))
+
+
+def _of_ray(actors: Reader | None, args: Arguments, kwargs: Keywords) -> Any:
+    """Return the Ray actors that a loop's engine consists of, as engines; None where there are none in this call."""
+    if actors is None:
+        return None
+    from profwin.ray.replicas import served
+
+    try:
+        return served(plain(actors(args, kwargs)))
+    except PathError:
+        return None  # it is an engine of another make
 
 
 class _Told:

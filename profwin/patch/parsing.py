@@ -44,7 +44,17 @@ _OF_ROLE: dict[str, tuple[str, ...]] = {
     "silence": (),
 }
 _KEYS = tuple(dict.fromkeys((*_COMMON, *(key for keys in _OF_ROLE.values() for key in keys))))
-_LOOP_KEYS = ("name", "owner", "mode", "engine", "hybrid_engine", "devices", "hybrid_devices")
+_LOOP_KEYS = (
+    "name",
+    "owner",
+    "mode",
+    "engine",
+    "hybrid_engine",
+    "devices",
+    "hybrid_devices",
+    "actors",
+    "hybrid_actors",
+)
 
 
 def parse(document: object, source: str = "plan") -> Plan:
@@ -139,7 +149,7 @@ def _loop(plan: str, index: int, value: object) -> LoopPlan:
     table = Table(plan, f"loop[{index}]", value, _LOOP_KEYS)
     mode = table.choice("mode", PRESETS)
     if len(parts_of(mode)) == 1:
-        for key in ("hybrid_engine", "hybrid_devices"):
+        for key in ("hybrid_engine", "hybrid_devices", "hybrid_actors"):
             if table.given(key):
                 with_hybrid = " or ".join(each for each in PRESETS if len(parts_of(each)) > 1)
                 raise table.error(key, table.get(key), f"means nothing in mode {mode!r}", f"use mode {with_hybrid}")
@@ -151,6 +161,8 @@ def _loop(plan: str, index: int, value: object) -> LoopPlan:
         table.value("hybrid_engine"),
         table.devices("devices"),
         table.devices("hybrid_devices"),
+        table.value("actors"),
+        table.value("hybrid_actors"),
     )
 
 

@@ -30,7 +30,7 @@ def of_patch(plan: Plan, patch: Patch) -> Iterator[tuple[str, Path]]:
     if patch.loop is not None:
         loop = plan.loop(patch.loop)
         where = f"loop[{plan.loops.index(loop)}]"
-        for key in ("owner", "engine", "hybrid_engine", "devices", "hybrid_devices"):
+        for key in ("owner", "engine", "hybrid_engine", "devices", "hybrid_devices", "actors", "hybrid_actors"):
             yield from _single(f"{where}.{key}", getattr(loop, key))
 
 

@@ -149,6 +149,9 @@ class LoopPlan:
         mode: a mode of ``profwin.Loop``.
         engine, hybrid_engine: paths, or None.
         devices, hybrid_devices: names of devices, or the path of an object that is or yields them, or None.
+        actors, hybrid_actors: paths of Ray actors, or of replicas whose ``servers`` are such, or of an object whose
+            ``replicas`` are these and may change, or None. Where they are, they are the engine, and each of them locks
+            its devices itself.
     """
 
     name: str
@@ -158,6 +161,8 @@ class LoopPlan:
     hybrid_engine: Value | None = None
     devices: tuple[str, ...] | Value | None = None
     hybrid_devices: tuple[str, ...] | Value | None = None
+    actors: Value | None = None
+    hybrid_actors: Value | None = None
 
 
 @dataclass(frozen=True)

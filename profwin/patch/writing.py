@@ -41,6 +41,8 @@ def _loop(loop: LoopPlan) -> dict[str, Any]:
         hybrid_engine=_value(loop.hybrid_engine),
         devices=_devices(loop.devices),
         hybrid_devices=_devices(loop.hybrid_devices),
+        actors=_value(loop.actors),
+        hybrid_actors=_value(loop.hybrid_actors),
     )
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -15,23 +14,15 @@ HERE = Path(__file__).parent
 PYTHON = os.environ.get("CLIENTS_PYTHON", "")
 
 
-@cache
-def _has(module: str) -> bool:
-    code = f"import importlib.util as u, sys; sys.exit(u.find_spec({module!r}) is None)"
-    return subprocess.run([PYTHON, "-c", code], capture_output=True, timeout=300).returncode == 0
-
-
 def needs(module: str) -> Any:
     """Return the mark that skips a file of tests where there is no environment with a module."""
-    if not PYTHON:
-        return pytest.mark.skip(reason="CLIENTS_PYTHON names no environment: see tests/clients/README.md")
-    return pytest.mark.skipif(not _has(module), reason=f"the environment of CLIENTS_PYTHON has no {module}")
+    return pytest.mark.environment("CLIENTS_PYTHON", module)
 
 
 def run(*arguments: str, cwd: Path, **variables: str) -> subprocess.CompletedProcess[str]:
     """Run the environment's Python on a module beside this file, with no variable of ours but those given."""
     environment = {name: text for name, text in os.environ.items() if not name.startswith("PROFWIN_")}
-    environment |= {"PYTHONPATH": str(HERE), "PYTHONDONTWRITEBYTECODE": "1", **variables}
+    environment |= {"PYTHONPATH": str(HERE), **variables}
     return subprocess.run(
         [PYTHON, *arguments], cwd=cwd, env=environment, capture_output=True, text=True, timeout=400, check=False
     )

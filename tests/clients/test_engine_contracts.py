@@ -28,7 +28,7 @@ def _request(server):
     return server._start_request(asked, "/nowhere", "x")
 
 
-@pytest.mark.skipif(not VLLM, reason="VLLM_PYTHON names no interpreter that has vLLM")
+@pytest.mark.environment("VLLM_PYTHON", "vllm")
 def test_the_installed_vllm_is_as_kept():
     """What is kept of vLLM is what its installed source says."""
     code = "import sysconfig; print(sysconfig.get_path('purelib'))"

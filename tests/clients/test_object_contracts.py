@@ -14,7 +14,7 @@ import pytest
 from engine_contracts import Source, fields, find, texts
 
 VLLM, SGLANG = os.environ.get("VLLM_PYTHON"), os.environ.get("SGLANG_WHEEL")
-needs_vllm = pytest.mark.skipif(not VLLM, reason="VLLM_PYTHON names no interpreter that has vLLM")
+needs_vllm = pytest.mark.environment("VLLM_PYTHON", "vllm")
 needs_sglang = pytest.mark.skipif(not SGLANG, reason="SGLANG_WHEEL names no wheel of SGLang")
 
 

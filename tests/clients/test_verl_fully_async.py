@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from clients_support import PYTHON, needs, run_json
+from clients_support import needs, run_json
 
 from profwin.patch.reading import read_plan
 
@@ -15,10 +15,44 @@ FAULTS = ("start fails", "start is slow", "start hangs", "stop fails", "stop is 
 """Scenarios in which an engine's profiler does not do what it is told."""
 
 
+NEEDED = {
+    "FullyAsyncTrainer.fit@ends in a profiled step": "left_recording",
+    "FullyAsyncTrainer.fit@plain": "unrecorded_generation",
+    "FullyAsyncTrainer._fit_update_weights@two updates": "synced_inside",
+    "FullyAsyncTrainer._fit_update_weights@validation": "beyond",
+    "FullyAsyncTrainer._fit_validate@plain": "unrecorded_generation",
+    "DynamicResourceController.activate_hybrid_replicas@dynamic, no": "unrecorded_generation",
+    "DynamicResourceController.deactivate_hybrid_replicas@dynamic, two": "overlaps",
+    "FullyAsyncRollouter._start_profiling@plain": "second_starts",
+    "FullyAsyncRollouter._stop_profiling@plain": "stops_of_nothing",
+    "DistProfilerExtension.start_profile@dynamic, one": "overlaps",
+    "DistProfilerExtension.stop_profile@one recording": "stops_of_nothing",
+    "ActorRolloutRefWorker.compute_log_prob@plain": "unrecorded_work",
+    "ActorRolloutRefWorker.update_actor@plain": "unrecorded_work",
+}
+"""What is broken in a scenario without a target of the plan."""
+VALIDATES = "FullyAsyncTrainer._trainer_side_validate@dynamic, validation"
+SETTINGS = (
+    "global_profiler.steps=[2,4] global_profiler.tool=torch global_profiler.profile_continuous_steps=True "
+    "global_profiler.save_path=there actor_rollout_ref.actor.profiler.enable=True "
+    "actor_rollout_ref.actor.profiler.all_ranks=True actor_rollout_ref.rollout.profiler.enable=True "
+    "actor_rollout_ref.actor.profiler.tool_config.torch.discrete=True"
+)
+"""Overrides of verl's configuration."""
+
+
 @pytest.fixture(scope="module")
 def tables(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """Return the results of all scenarios, bare and with the plan."""
-    found: dict[str, Any] = run_json("-m", "fully_async_driver", "--json", cwd=tmp_path_factory.mktemp("driver"))
+    """Return the results of all scenarios, bare and with the plan, and of some with each target of the plan left out.
+
+    And what a worker does by itself, and settings. All is from one process, since importing verl takes longer.
+    """
+    dropped = [argument for each in (*NEEDED, VALIDATES) for argument in ("--dropped", each)]
+    found: dict[str, Any] = run_json(
+        "-m", "fully_async_driver", "--json", "--how", "bare", "--how", "plan", *dropped,
+        "--worker", "ActorRolloutRefWorker.update_weights", "--settings", "", "--settings", SETTINGS,
+        cwd=tmp_path_factory.mktemp("driver"),
+    )  # fmt: skip
     return found
 
 
@@ -89,77 +123,33 @@ def test_a_stop_that_fails_or_is_late_holds_no_sync_up(tables):
     assert plan["stop is slow"]["broken"] == {"synced_inside": 1, "mixed": 1}
 
 
-NEEDED = {
-    "FullyAsyncTrainer.fit@ends in a profiled step": "left_recording",
-    "FullyAsyncTrainer.fit@plain": "unrecorded_generation",
-    "FullyAsyncTrainer._fit_update_weights@two updates": "synced_inside",
-    "FullyAsyncTrainer._fit_update_weights@validation": "beyond",
-    "FullyAsyncTrainer._fit_validate@plain": "unrecorded_generation",
-    "DynamicResourceController.activate_hybrid_replicas@dynamic, no": "unrecorded_generation",
-    "DynamicResourceController.deactivate_hybrid_replicas@dynamic, two": "overlaps",
-    "FullyAsyncRollouter._start_profiling@plain": "second_starts",
-    "FullyAsyncRollouter._stop_profiling@plain": "stops_of_nothing",
-    "DistProfilerExtension.start_profile@dynamic, one": "overlaps",
-    "DistProfilerExtension.stop_profile@one recording": "stops_of_nothing",
-    "ActorRolloutRefWorker.compute_log_prob@plain": "unrecorded_work",
-    "ActorRolloutRefWorker.update_actor@plain": "unrecorded_work",
-}
-"""What is broken in a scenario without a target of the plan."""
-
-
-def test_every_line_of_the_plan_is_needed(tmp_path):
+def test_every_line_of_the_plan_is_needed(tables):
     """Without one of its targets, the driver sees it."""
-    validates = "FullyAsyncTrainer._trainer_side_validate@dynamic, validation"
-    arguments = [argument for each in (*NEEDED, validates) for argument in ("--dropped", each)]
-    found = run_json("-m", "fully_async_driver", "--json", *arguments, cwd=tmp_path)
     for each, rule in NEEDED.items():
-        assert any(rule in result["broken"] for result in found[each].values()), each
-    windows = found[validates]["dynamic, validation"]["windows"]
+        assert any(rule in result["broken"] for result in tables[each].values()), each
+    windows = tables[VALIDATES]["dynamic, validation"]["windows"]
     assert [1, "rollout_hybrid"] in windows, "it would be recorded on devices that sleep"
 
 
-def test_a_worker_learns_its_step_from_weight_syncs(tmp_path):
-    """In a process of its own, one recording a step ends before the weights go, after which its devices may be lent."""
+def test_a_worker_learns_its_step_from_weight_syncs(tables):
+    """By itself, one recording a step ends before the weights go, after which its devices may be lent."""
     profiled = ["start training", "work training", "work training", "stop training", "sync weights"]
     expected = ["0 sync weights", *(f"{step} {what}" for step in (1, 2) for what in profiled)]
     expected += ["3 work training", "3 work training", "3 sync weights"]
-    assert run_json("-m", "fully_async_driver.worker", cwd=tmp_path) == expected
-    without = run_json("-m", "fully_async_driver.worker", "ActorRolloutRefWorker.update_weights", cwd=tmp_path)
+    found, without = tables["worker"]
+    assert found == expected
     assert "1 stop training" not in without
 
 
-def test_it_fires_in_actors_of_a_real_ray(tmp_path):
-    """Patched in the driver, it counts in the trainer's and the rollouter's actor, on engines that are actors too."""
-    (tmp_path / "locks").mkdir()
-    (tmp_path / "locks").chmod(0o1777)
-    program, locks = ("-m", "fully_async_driver.ray_program"), str(tmp_path / "locks")
-    bare = run_json(*program, cwd=tmp_path)
-    assert bare[:3] == ["start by verl", "validation", "generation 1"]
-    options = ("--plan", "verl-fully-async", "--steps", "1,2", "--backend", "testing", "--output", str(tmp_path))
-    run_it = ("-m", "profwin", "run", *options, "--", PYTHON, *program)
-    told = run_json(*run_it, cwd=tmp_path, PROFWIN_LOCK_DIR=locks)
-    assert told == [
-        "validation", "start", "generation 1", "stop", "sync 1",
-        "validation", "start", "generation 2", "stop", "sync 2",
-        "validation", "generation 3", "sync 3", "validation",
-    ]  # fmt: skip
-
-
-def test_settings_are_those_of_verls_configuration(tmp_path):
+def test_settings_are_those_of_verls_configuration(tables):
     """What the user has in ``global_profiler`` and the roles' profilers, before the first actor is made."""
-    found = run_json(
-        "-m", "fully_async_driver.settings", "global_profiler.steps=[2,4]", "global_profiler.tool=torch",
-        "global_profiler.profile_continuous_steps=True", "global_profiler.save_path=there",
-        "actor_rollout_ref.actor.profiler.enable=True", "actor_rollout_ref.actor.profiler.all_ranks=True",
-        "actor_rollout_ref.rollout.profiler.enable=True",
-        "actor_rollout_ref.actor.profiler.tool_config.torch.discrete=True", cwd=tmp_path,
-    )  # fmt: skip
+    nothing, found = tables["settings"]
     assert {name: found[name] for name in ("steps", "backend", "collect", "ranks", "roles", "continuous")} == {
         "steps": "2,4", "backend": ["torch"], "collect": "stage", "ranks": None, "roles": "actor,ref,rollout",
         "continuous": False,
     }  # fmt: skip
     assert found["output"].endswith("there")
-    assert run_json("-m", "fully_async_driver.settings", cwd=tmp_path) == {}, "without steps profwin is off"
+    assert nothing == {}, "without steps profwin is off"
 
 
 def test_its_workers_are_those_of_the_plan_for_verl():

@@ -13,8 +13,10 @@ from vllm_support import HERE, PATIENCE, PYTHON, make_model, needs_vllm
 
 from profwin.journal import read
 
+sys.path.append(str(Path(__file__).parents[1] / "integration"))
+from check_support import report
+
 pytestmark = needs_vllm
-IN_PROCESS = {"VLLM_ENABLE_V1_MULTIPROCESSING": "0"}
 OTHERS = ["VLLM::EngineCore", "VLLM::Worker"]
 
 
@@ -24,32 +26,50 @@ def model(tmp_path_factory):
     return make_model(tmp_path_factory.mktemp("objects") / "model")
 
 
-def run(kind, model, folder, **variables):
-    """Run a loop; return what the adapter knew of its engine, and the journal."""
-    traces = folder / "traces"
-    traces.mkdir()
-    kept = {name: text for name, text in os.environ.items() if not name.startswith(("PROFWIN_", "PYTHON", "VLLM_"))}
-    done = subprocess.run(
-        [PYTHON, str(HERE / "vllm_objects.py"), kind, str(model), str(folder / "out"), str(traces)],
-        env={
-            **kept, "HF_HUB_OFFLINE": "1", "VLLM_NO_USAGE_STATS": "1", "VLLM_CPU_OMP_THREADS_BIND": "nobind",
-            "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": "", **variables,
-        },
-        capture_output=True, check=False, text=True, timeout=2 * PATIENCE,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr[-4000:]
-    (journal,) = (folder / "out" / "objects" / "journal").glob("*.jsonl")
-    known = next(line for line in done.stdout.splitlines() if line.startswith('{"in_process"'))
-    return json.loads(known), list(read(str(journal)))
+class Loops:
+    """The loops with engines in one place, run when one of them is first asked for."""
+
+    def __init__(self, factory):
+        self._factory, self._model, self._done = factory, None, {}
+
+    def __call__(self, where, loop):
+        """Return the directory of a loop's run, and what the adapter knew of its engine."""
+        if self._model is None:
+            self._model = make_model(self._factory.mktemp("objects") / "model")
+        if where not in self._done:
+            self._done[where] = self._run(where, self._factory.mktemp(where))
+        folder, known = self._done[where]
+        return folder / "out" / loop.replace(" ", "-"), known[loop]
+
+    def _run(self, where, folder):
+        traces = folder / "traces"
+        traces.mkdir()
+        (folder / "locks").mkdir()
+        kept = {name: text for name, text in os.environ.items() if not name.startswith(("PROFWIN_", "PYTHON", "VLLM_"))}
+        done = subprocess.run(
+            [PYTHON, str(HERE / "vllm_objects.py"), where, str(self._model), str(folder / "out"), str(traces)],
+            env={
+                **kept, "HF_HUB_OFFLINE": "1", "VLLM_NO_USAGE_STATS": "1", "VLLM_CPU_OMP_THREADS_BIND": "nobind",
+                "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": "", "PROFWIN_LOCK_DIR": str(folder / "locks"),
+                **({"VLLM_ENABLE_V1_MULTIPROCESSING": "0"} if where == "here" else {}),
+            },
+            capture_output=True, check=False, text=True, timeout=2 * PATIENCE,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr[-4000:]
+        assert list(traces.iterdir()) == []
+        return folder, dict(json.loads(line) for line in done.stdout.splitlines() if line.startswith('["'))
 
 
-def checked(folder):
-    """Return the exit status of ``profwin check``, and what it said."""
-    done = subprocess.run(
-        [sys.executable, "-m", "profwin", "check", str(folder / "out" / "objects")],
-        capture_output=True, check=False, text=True, timeout=PATIENCE,
-    )  # fmt: skip
-    return done.returncode, done.stdout
+@pytest.fixture(scope="module")
+def loops(tmp_path_factory):
+    """Return the loops."""
+    return Loops(tmp_path_factory)
+
+
+def journal_of(directory):
+    """Return the records of the only process of a run."""
+    (journal,) = (directory / "journal").glob("*.jsonl")
+    return list(read(str(journal)))
 
 
 def of(journal, kind):
@@ -59,19 +79,19 @@ def of(journal, kind):
 
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize(
-    ("kind", "variables", "here", "processes"),
+    ("where", "loop", "processes"),
     [
-        ("LLM", IN_PROCESS, True, ["here"]),
-        ("LLM", {}, False, OTHERS),
-        ("AsyncLLM", {}, False, OTHERS),
-        ("elsewhere", {}, False, OTHERS),
+        ("here", "LLM", ["here"]),
+        ("others", "LLM", OTHERS),
+        ("others", "AsyncLLM", OTHERS),
+        ("others", "AsyncLLM of another thread", OTHERS),
     ],
-    ids=["LLM in this process", "LLM", "AsyncLLM", "AsyncLLM of another thread"],
-)  # fmt: skip
-def test_two_steps(model, tmp_path, kind, variables, here, processes):
+)
+def test_two_steps(loops, where, loop, processes):
     """Each window and stage has its trace, in its step's folder; no two recorded at once; the check is clean."""
-    known, journal = run(kind, model, tmp_path, **variables)
-    assert known == {"in_process": here, "processes": processes}
+    directory, known = loops(where, loop)
+    journal = journal_of(directory)
+    assert known == {"in_process": where == "here", "processes": processes}
     assert of(journal, "skip") == []
     assert [record["code"] for record in of(journal, "finding")] == []
     order = [(record["kind"], record["collection"]) for record in journal if record["kind"] in ("open", "close")]
@@ -81,15 +101,14 @@ def test_two_steps(model, tmp_path, kind, variables, here, processes):
     assert places == [
         f"step_00000{step}/{part}" for step in (1, 2) for part in ("rollout", "train/update")
     ]  # fmt: skip
-    assert list((tmp_path / "traces").iterdir()) == []
-    status, said = checked(tmp_path)
-    assert status == 0, said
+    answer = report(directory)
+    assert answer["clean"], answer["findings"]
 
 
 @pytest.mark.timeout(600)
-def test_an_engine_of_this_process_obeys_its_rules(model, tmp_path):
+def test_an_engine_of_this_process_obeys_its_rules(loops):
     """Beside a foreign profiler it does not start; a stage of this process ends its window, and is recorded."""
-    _, journal = run("crossed", model, tmp_path, **IN_PROCESS)
+    journal = journal_of(loops("here", "crossed")[0])
     assert [record["reason"] for record in of(journal, "skip")] == ["foreign"]
     assert [record["reason"] for record in of(journal, "close")] == ["failure", "handover", "end"]
     assert len(of(journal, "overlap")) == 1

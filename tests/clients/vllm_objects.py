@@ -1,6 +1,7 @@
-"""A loop of two steps around an engine object of vLLM's; runs in the environment of vllm_environment.sh.
+"""Loops of two steps around engine objects of vLLM's; runs in the environment of vllm_environment.sh.
 
-``python vllm_objects.py KIND MODEL OUTPUT TRACES``. It says, as one line of JSON, what the adapter knows of the engine.
+``python vllm_objects.py here|others MODEL OUTPUT TRACES``: with the engine in this process, or in others. Each loop is
+a run of its own. For each it says, as one line of JSON, its name, and what the adapter knows of the engine.
 """
 
 from __future__ import annotations
@@ -9,7 +10,6 @@ import asyncio
 import json
 import os
 import sys
-import threading
 
 import torch
 
@@ -52,32 +52,45 @@ def title(pid):
         return file.read().split("\0")[0]
 
 
-def plain(model, traces):
-    """Run a loop with an ``LLM``."""
-    from vllm import LLM
+def begin(loop, output):
+    """Begin the run of a loop."""
+    profwin.configure(
+        steps="1-2",
+        backend="torch",
+        output=output,
+        run=loop.replace(" ", "-"),
+        devices="pretend:card",
+        wait_budget=240.0,
+    )
 
-    llm = LLM(**options(model, traces))
+
+def end(loop, engine):
+    """End it."""
+    found = known(engine)
+    profwin.shutdown()
+    print(json.dumps([loop, found]), flush=True)
+
+
+def plain(llm, output):
+    """Run a loop with an ``LLM``."""
+    begin("LLM", output)
     for step in (1, 2):
         with rollout_window(step, engine=llm):
             llm.generate("3 2 1", parameters(), use_tqdm=False)
         with training_step(step):
             update()
-    found = known(llm)
-    llm.llm_engine.engine_core.shutdown()
-    return found
+    end("LLM", llm)
 
 
-def crossed(model, traces):
+def crossed(llm, output):
     """Let an ``LLM`` of this process and this process's own profilers meet."""
-    from vllm import LLM
-
-    llm = LLM(**options(model, traces))
+    begin("crossed", output)
     with torch.profiler.profile(), rollout_window(1, engine=llm):
         pass
     with rollout_window(2, engine=llm), training_step(2):
         llm.generate("3 2 1", parameters(), use_tqdm=False)
         update()
-    return known(llm)
+    end("crossed", llm)
 
 
 def parameters():
@@ -87,70 +100,51 @@ def parameters():
     return SamplingParams(max_tokens=TOKENS, ignore_eos=True)
 
 
-async def make(model, traces):
-    """Return an ``AsyncLLM`` made in the running event loop."""
-    from vllm.engine.arg_utils import AsyncEngineArgs
-    from vllm.v1.engine.async_llm import AsyncLLM
-
-    return AsyncLLM.from_engine_args(AsyncEngineArgs(**options(model, traces)))
-
-
 async def answer(engine, number):
     """Generate once."""
     async for _ in engine.generate("3 2 1", parameters(), request_id=f"r{number}"):
         pass
 
 
-async def asynchronous(model, traces):
-    """Run a loop with an ``AsyncLLM`` in its own event loop."""
-    engine = await make(model, traces)
+async def asynchronous(model, output, traces):
+    """Run loops with an ``AsyncLLM``, in its own event loop and in another thread."""
+    from vllm.engine.arg_utils import AsyncEngineArgs
+    from vllm.v1.engine.async_llm import AsyncLLM
+
+    engine = AsyncLLM.from_engine_args(AsyncEngineArgs(**options(model, traces)))
+    begin("AsyncLLM", output)
     for step in (1, 2):
         async with rollout_window(step, engine=engine):
             await answer(engine, step)
         with training_step(step):
             update()
-    found = known(engine)
+    end("AsyncLLM", engine)
+    await asyncio.to_thread(elsewhere, engine, asyncio.get_running_loop(), output)
     engine.shutdown()
-    return found
 
 
-def elsewhere(model, traces):
+def elsewhere(engine, loop, output):
     """Run a loop with an ``AsyncLLM`` whose event loop runs in another thread."""
-    loop = asyncio.new_event_loop()
-    thread = threading.Thread(target=loop.run_forever)
-    thread.start()
-    try:
-        engine = asyncio.run_coroutine_threadsafe(make(model, traces), loop).result()
-        for step in (1, 2):
-            with rollout_window(step, engine=engine):
-                asyncio.run_coroutine_threadsafe(answer(engine, step), loop).result()
-            with training_step(step):
-                update()
-        found = known(engine)
-        loop.call_soon_threadsafe(engine.shutdown)
-        return found
-    finally:
-        loop.call_soon_threadsafe(loop.stop)
-        thread.join()
-        loop.close()
+    begin("AsyncLLM of another thread", output)
+    for step in (1, 2):
+        with rollout_window(step, engine=engine):
+            asyncio.run_coroutine_threadsafe(answer(engine, f"{step}-elsewhere"), loop).result()
+        with training_step(step):
+            update()
+    end("AsyncLLM of another thread", engine)
 
 
-KINDS = {
-    "LLM": plain,
-    "crossed": crossed,
-    "AsyncLLM": lambda model, traces: asyncio.run(asynchronous(model, traces)),
-    "elsewhere": elsewhere,
-}
+def main(where, model, output, traces):
+    """Run all loops with engines there."""
+    from vllm import LLM
 
-
-def main(kind, model, output, traces):
-    """Run one."""
-    profwin.configure(
-        steps="1-2", backend="torch", output=output, run="objects", devices="pretend:card", wait_budget=240.0
-    )
-    found = KINDS[kind](model, traces)
-    profwin.shutdown()
-    print(json.dumps(found), flush=True)
+    llm = LLM(**options(model, traces))
+    plain(llm, output)
+    if where == "here":
+        crossed(llm, output)
+    llm.llm_engine.engine_core.shutdown()
+    if where == "others":
+        asyncio.run(asynchronous(model, output, traces))
 
 
 if __name__ == "__main__":

@@ -80,6 +80,8 @@ loop = st.fixed_dictionaries(
         "hybrid_engine": values,
         "devices": devices,
         "hybrid_devices": devices,
+        "actors": values,
+        "hybrid_actors": values,
     },
 )
 

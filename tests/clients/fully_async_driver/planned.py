@@ -9,7 +9,7 @@ from verl_driver.devicelog import DeviceLog
 
 import profwin
 from fully_async_driver.remote import Actors
-from fully_async_driver.rollout import HYBRID
+from fully_async_driver.scenario import HYBRID
 from fully_async_driver.trainer import make, run
 from profwin.configuration import current
 from profwin.patch.installation import install, uninstall
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Acts", "drive_bare", "drive_planned", "plan"]
 
-_BUDGET, _PATIENCE = 1.5, 60.0
+_BUDGET, _PATIENCE = 3.0, 60.0
 """Seconds: what is waited for an engine that never answers, or too late, and for one that does answer."""
 
 

@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from fully_async_driver.remote import Actors
     from fully_async_driver.scenario import Scenario
 
-__all__ = ["HYBRID", "STANDALONE", "Manager", "Replica", "Server", "replica", "rollouter"]
+__all__ = ["STANDALONE", "Manager", "Replica", "Server", "replica", "rollouter"]
 
-HYBRID, STANDALONE = "hybrid", "standalone"
+STANDALONE = "standalone"
 
 
 class Server:

@@ -11,7 +11,10 @@ if TYPE_CHECKING:
 
     from verl_driver.devicelog import Entry
 
-__all__ = ["SCENARIOS", "EngineFaultError", "Scenario", "judge"]
+__all__ = ["HYBRID", "SCENARIOS", "EngineFaultError", "Scenario", "judge"]
+
+HYBRID = "hybrid"
+"""The device that also trains, and its server; in a real Ray, whoever does something there notes it with that."""
 
 
 class EngineFaultError(Exception):

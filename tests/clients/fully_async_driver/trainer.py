@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from types import SimpleNamespace
 from unittest.mock import MagicMock, patch
 
@@ -14,8 +15,10 @@ from verl_driver.scenario import StageFaultError
 from verl_driver.workers import actor_group
 
 from fully_async_driver import remote
-from fully_async_driver.rollout import HYBRID, STANDALONE, Manager, Server, replica, rollouter
-from fully_async_driver.scenario import EngineFaultError
+from fully_async_driver.rollout import STANDALONE, Manager, Server, replica, rollouter
+from fully_async_driver.scenario import HYBRID, EngineFaultError
+from profwin.configuration import current
+from profwin.engines import replicas
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,6 +30,19 @@ if TYPE_CHECKING:
     from fully_async_driver.scenario import Scenario
 
 __all__ = ["make", "run", "worker_group"]
+
+
+_LONG = 60.0
+
+
+async def _settled() -> None:
+    """Wait until profwin has done what follows a late answer."""
+    session, deadline = current(), time.monotonic() + _LONG
+    while time.monotonic() < deadline:
+        late = any(not task.done() for task in list(replicas._unanswered.values()))
+        if not late and not (session and any(each.state == "closing" for each in session.owner.collections)):
+            return
+        await asyncio.sleep(0.005)
 
 
 class Policy(DynamicSchedulePolicyBase):
@@ -80,10 +96,10 @@ def make(scenario: Scenario, log: DeviceLog, actors: Actors) -> Any:
         async def _get_samples_from_queue(self) -> tuple[int | None, Any]:
             nonlocal left
             generator.generate()
-            if log.step == 2 and not server.released.is_set():
+            if log.step == 2 and "slow" in (scenario.start, scenario.stop) and not server.released.is_set():
                 server.released.set()
-                await asyncio.to_thread(server.answered.wait, 10)
-                await asyncio.sleep(1)  # for what follows the late answer
+                await asyncio.to_thread(server.answered.wait, _LONG)
+                await _settled()
             left -= 1
             if left < 0:
                 return None, None

@@ -1,18 +1,9 @@
-"""A worker in a process of its own, as Ray has it: it learns from weight syncs which step it trains.
-
-``python -m fully_async_driver.worker`` prints what happened; an argument is a target that is left out of the plan.
-"""
+"""A worker by itself, as Ray has it: it learns from weight syncs which step it trains."""
 
 from __future__ import annotations
 
 import asyncio
-import json
 import os
-import sys
-import tempfile
-from contextlib import redirect_stdout
-
-from verl_driver.__main__ import quiet
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,8 +19,8 @@ def drive(without: Sequence[str], directory: str) -> list[str]:
 
     import profwin
     from fully_async_driver.planned import Acts, plan
-    from fully_async_driver.rollout import HYBRID, Manager
-    from fully_async_driver.scenario import Scenario
+    from fully_async_driver.rollout import Manager
+    from fully_async_driver.scenario import HYBRID, Scenario
     from fully_async_driver.trainer import worker_group
     from profwin.patch.installation import install, uninstall
     from profwin.testing.backend import control
@@ -55,10 +46,3 @@ def drive(without: Sequence[str], directory: str) -> list[str]:
         profwin.shutdown()
         control.reset()
     return [f"{entry.step} {entry.what} {entry.kind}" for entry in log.entries]
-
-
-if __name__ == "__main__":
-    quiet()
-    with tempfile.TemporaryDirectory() as place, redirect_stdout(sys.stderr):
-        found = drive(sys.argv[1:], place)
-    print(json.dumps(found))

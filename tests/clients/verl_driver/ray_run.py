@@ -3,11 +3,13 @@
 The controller is a Ray actor that gets verl's configuration, makes the real sync trainer, and a worker group of verl's
 real `RayWorkerGroup` with colocated classes; the worker is a real `ActorRolloutRefWorker` down to its models. Nothing
 here knows profwin: it is run by ``profwin run --plan verl``. Arguments of
-``python -m verl_driver.ray_run`` are overrides of the configuration.
+``python -m verl_driver.ray_run`` are overrides of the configuration; with ``servers`` first the engines are Ray actors,
+too, and what they were told is printed.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from types import SimpleNamespace
@@ -35,6 +37,8 @@ class ModelFreeWorker(ActorRolloutRefWorker):
         from verl.utils.profiler.profile import DistProfiler, DistProfilerExtension
 
         Base.__init__(self)
+        if "VERL_DRIVER_DEVICES" in os.environ:  # it has no context that would tell
+            os.environ["PROFWIN_DEVICES"] = os.environ["VERL_DRIVER_DEVICES"]
         self.role, self.enable_routing_replay = role, False
         model = SimpleNamespace(infer_batch=lambda data: data, train_mini_batch=lambda data: data)
         self.actor = self.ref = model
@@ -68,7 +72,7 @@ class _Stages:
 class TaskRunner:
     """The controller; verl ships its own by value, too."""
 
-    def run(self, overrides: Sequence[str]) -> list[str]:
+    def run(self, overrides: Sequence[str], *, served: bool) -> list[str]:
         """Train three steps; return what happened on the engines' side."""
         from verl.trainer.ppo.v1 import trainer_base
         from verl.trainer.ppo.v1.trainer_sync import PPOTrainerSync
@@ -84,16 +88,24 @@ class TaskRunner:
         log = DeviceLog()
         trainer = make(Scenario("sync"), log)
         trainer.llm_server_manager = ServerManager(log, f"hybrid-{os.getpid()}")
+        if served:
+            from verl_driver.servers import manager
+
+            trainer.llm_server_manager = manager([["2"], ["3", "4,5"]])
         trainer.actor_rollout_wg = trainer.ref_policy_wg = _Stages(worker_group())
         run(trainer)
+        if served:
+            servers = [server for each in trainer.llm_server_manager.rollout_replicas for server in each.servers]
+            return [json.dumps(ray.get([server.told.remote() for server in servers]))]
         return [str(entry) for entry in log.entries]
 
 
 def main(overrides: Sequence[str]) -> None:
     """Start Ray, and the controller in it."""
-    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
+    ray.init("local", num_cpus=2, include_dashboard=False, log_to_driver=False)
     runner = ray.remote(TaskRunner).options(num_cpus=0).remote()
-    print("\n".join(ray.get(runner.run.remote(list(overrides)))))
+    served = list(overrides[:1]) == ["servers"]
+    print("\n".join(ray.get(runner.run.remote(list(overrides[served:]), served=served))))
     ray.shutdown()
 
 
