@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import itertools
 import logging
 import os
 import threading
@@ -18,6 +19,11 @@ from profwin.switch import SWITCH
 # How long an example takes says how busy the machine is.
 settings.register_profile("busy", settings(), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("busy")
+
+
+def pytest_collection_finish() -> None:
+    """Keep the collector from what all tests share: with torch in sight each full collection takes a quarter second."""
+    gc.freeze()
 
 
 def _descriptors(directory: str) -> list[str]:
@@ -53,10 +59,18 @@ class _Errors(logging.Handler):
         self.messages.append(record.getMessage())
 
 
+@pytest.fixture(scope="session")
+def lock_directories(tmp_path_factory):
+    """Return the paths that lock directories may have: pytest's own numbering reads the names of all before."""
+    folder = tmp_path_factory.mktemp("locks")
+    return (folder / str(number) for number in itertools.count())
+
+
 @pytest.fixture(autouse=True)
-def nothing_left_behind(tmp_path_factory, monkeypatch):
+def nothing_left_behind(lock_directories, monkeypatch):
     """No session, lock, recording profiler, thread or child process outlives a test."""
-    locks = str(tmp_path_factory.mktemp("locks"))
+    locks = str(next(lock_directories))
+    os.mkdir(locks)
     os.chmod(locks, 0o1777)
     for name in [name for name in os.environ if name.startswith("PROFWIN_")]:
         monkeypatch.delenv(name)

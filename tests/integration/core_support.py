@@ -7,13 +7,18 @@ import select
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections import Counter
+from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from profwin.journal import read
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
 
 ROOT = Path(__file__).resolve().parents[2]
 PATIENCE = 100.0
@@ -120,6 +125,8 @@ class Evidence:
         self.records: list[dict[str, Any]] = []
         for path in sorted(Path(output).glob("*/journal/*.jsonl")):
             journal = list(read(str(path)))
+            if not journal:
+                continue  # it is being made
             assert journal[0]["kind"] == "process"
             for record in journal:
                 self.records.append({**record, "pid": journal[0]["pid"]})
@@ -203,6 +210,26 @@ def holder(output: Path, block: str = "rollout_window(1)", run: str = "other") -
         child.__exit__()
         raise
     return child
+
+
+@contextmanager
+def once_waiting(act: Callable[[], object], seconds: float = 0.1) -> Iterator[None]:
+    """Act from a thread, some time after this process has begun to wait for a device, or the body is over without."""
+    over, before = threading.Event(), descriptors()
+
+    def watch() -> None:
+        while not any(name.endswith(".fifo") for name in descriptors() - before) and not over.wait(0.01):
+            pass
+        over.wait(seconds)
+        act()
+
+    thread = threading.Thread(target=watch)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
 
 
 def descriptors() -> set[str]:

@@ -32,12 +32,15 @@ def serve(key, count):
     wrong = []
     for _ in range(count):
         held, done = registry.acquire([key], kind="rollout", run="run", seconds=20), threading.Event()
-        def on_ask(request, done=done, held=held):
-            if request.name != offered.lease:
-                wrong.append((request.name, offered.lease))
+        mine, known = [], threading.Event()
+        def on_ask(request, done=done, held=held, mine=mine, known=known):
+            assert known.wait(20)  # it may be asked before its lease is known here
+            if request.name != mine[0].lease:
+                wrong.append((request.name, mine[0].lease))
             held.release()
             done.set()
-        offered = listener.offer(held, run="run", on_ask=on_ask)
+        mine.append(listener.offer(held, run="run", on_ask=on_ask))
+        known.set()
         assert done.wait(20)
         time.sleep(0.002)
     return wrong

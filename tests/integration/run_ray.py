@@ -1,13 +1,14 @@
-"""Run as a script by the Ray tests: which of Ray's workers are patched. Arguments: a short directory, and a situation.
+"""Run as a script by the Ray tests: which of Ray's workers are patched.
 
-Situations: ``inherit``: the raylet has our environment; ``older``: it has not, as one that was started before us;
-``job``: nor has it, and the job's runtime environment is from ``ray job submit``, with a PYTHONPATH of its own.
-``unfollowed``: nor has it, and what we put around Ray's functions is taken away.
+Arguments: a situation, where Ray is, and what is to be made (``actor``, ``actor-variables``, ``actor-path``,
+``decorated``, ``task``). In the situation ``inherit`` the script starts Ray in the short directory that is given, so
+the raylet has our environment. In the others it connects to the cluster of the address that is given, which was started
+before us. ``job``: the job's runtime environment is from ``ray job submit``, with a PYTHONPATH of its own.
+``unfollowed``: what we put around Ray's functions is taken away.
 """
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import sys
@@ -30,53 +31,37 @@ class Actor:
         return state()
 
 
-@contextlib.contextmanager
-def hidden(*names):
-    """Start what is started meanwhile without these variables."""
-    kept = {name: os.environ.pop(name, None) for name in names}
-    path = kept["PYTHONPATH"] = os.environ.get("PYTHONPATH", "")
-    os.environ["PYTHONPATH"] = os.pathsep.join(entry for entry in path.split(os.pathsep) if "boot" not in entry)
-    yield
-    os.environ.update({name: value for name, value in kept.items() if value is not None})
-
-
-def main(temporary, situation):
-    """Start Ray, create one of each, print what they have, and stop Ray."""
-    options = {"num_cpus": 2, "include_dashboard": False, "object_store_memory": 80 * 2**20, "_temp_dir": temporary}
-    options |= {"logging_level": "ERROR", "log_to_driver": False}
+def main(situation, where, *names):
+    """Connect to Ray, create what is wanted, print what it has, and leave Ray."""
+    options = {"logging_level": "ERROR", "log_to_driver": False}
+    if situation == "inherit":
+        options |= {"num_cpus": 2, "include_dashboard": False, "object_store_memory": 80 * 2**20, "_temp_dir": where}
+    else:
+        options["address"] = where
     if situation == "job":
         job = {"runtime_env": {"env_vars": {"MINE": "job", "PYTHONPATH": os.getcwd()}}, "metadata": {}}
         os.environ["RAY_JOB_CONFIG_JSON_ENV_VAR"] = json.dumps(job)
-    if situation == "inherit":
-        ray.init(**options)
-    else:
-        # The raylet is started without our variables; the driver has them when its job is made.
+    if situation == "unfollowed":
         from ray._private import worker
-        from ray._private.node import Node
 
-        start = Node.start_ray_processes
-
-        def without(self):
-            with hidden(*[name for name in os.environ if name.startswith("PROFWIN_")]):
-                return start(self)
-
-        Node.start_ray_processes = without
-        if situation == "unfollowed":
-            worker._maybe_modify_runtime_env = worker._maybe_modify_runtime_env.__wrapped__
-            ray.actor.ActorClass._remote = ray.actor.ActorClass._remote.__wrapped__
-        ray.init(**options)
+        worker._maybe_modify_runtime_env = worker._maybe_modify_runtime_env.__wrapped__
+        ray.actor.ActorClass._remote = ray.actor.ActorClass._remote.__wrapped__
+    ray.init(**options)
     try:
         kind = ray.remote(num_cpus=0)(Actor)
         path = os.pathsep.join(["/mine", os.getcwd(), os.environ["ROOT"]])
-        actors = {
-            "actor": kind.remote(),
-            "actor-variables": kind.options(runtime_env={"env_vars": {"MINE": "1"}}).remote(),
-            "actor-path": kind.options(runtime_env={"env_vars": {"PYTHONPATH": path, "MINE": "2"}}).remote(),
-            "decorated": ray.remote(num_cpus=0, runtime_env={"env_vars": {"PYTHONPATH": path}})(Actor).remote(),
+        makers = {
+            "actor": kind.remote,
+            "actor-variables": kind.options(runtime_env={"env_vars": {"MINE": "1"}}).remote,
+            "actor-path": kind.options(runtime_env={"env_vars": {"PYTHONPATH": path, "MINE": "2"}}).remote,
+            "decorated": ray.remote(num_cpus=0, runtime_env={"env_vars": {"PYTHONPATH": path}})(Actor).remote,
         }
-        for name, actor in actors.items():
-            print(name, ray.get(actor.state.remote()))
-        print("task", ray.get(ray.remote(state).remote()))
+        actors = {name: makers[name]() for name in names if name in makers}
+        states = {name: actor.state.remote() for name, actor in actors.items()}
+        if "task" in names:
+            states["task"] = ray.remote(state).remote()
+        for name, said in states.items():
+            print(name, ray.get(said))
     finally:
         ray.shutdown()
 

@@ -11,24 +11,11 @@ import pytest
 pytest.importorskip("ray", reason="ray is not installed: actors cannot be tried")
 
 from core_support import Evidence
-from ray_support import drive, running
+from ray_support import Driver, drive
 
 from profwin.testing import assert_no_overlap, assert_rollout_before_training, read_record
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
-
-
-@pytest.fixture(scope="module")
-def cluster():
-    """Return the address of a cluster of two raylets."""
-    with running() as address:
-        yield address
-
-
-@pytest.fixture
-def output(tmp_path):
-    """Return where the runs of a test go."""
-    return tmp_path / "out"
 
 
 def findings(output):
@@ -177,6 +164,47 @@ def test_stages_of_concurrent_actors(cluster, output):
     assert evidence.skips() == []
 
 
+OVERTAKEN = """
+class Training:
+    @training_stage
+    def update(self, path):
+        open(path + "-inside", "w").close()
+        while not os.path.exists(path):
+            time.sleep(0.01)
+
+connect(steps="1-2")
+path = os.environ["RELEASE"]
+engine, trainer = place(AsyncEngine, "second", "pretend:a"), place(Training, "first", "pretend:a")
+with training_step(1):
+    training = trainer.update.remote(path)
+    while not os.path.exists(path + "-inside"):
+        time.sleep(0.01)
+part = profwin.ray.actors(engine, timeout=0.5)
+with rollout_window(1, engine=part) as window:
+    say(window.recorded)
+open(path, "w").close()
+ray.get(training)
+beside = engine.beside.remote()
+with rollout_window(2, engine=profwin.ray.actors(engine)) as window:
+    say(window.recorded)
+ray.get(beside)
+say(json.dumps(ray.get(engine.said.remote())))
+"""
+
+
+def test_stop_while_a_start_waits(cluster, output, tmp_path):
+    """A start that waits for a busy device in an asynchronous actor, and its stop, leave the actor as it was."""
+    release = str(tmp_path / "release")
+    with Driver(OVERTAKEN, cluster, output, RELEASE=release) as driver:
+        assert (driver.hear(), driver.hear()) == ("False", "True")
+        [calls, _loops] = json.loads(*driver.end())
+    told = [call for call in calls if call != "beside"]
+    assert told in (["start", "stop"], ["start", "stop"] * 2)  # the first one may have had its device for a moment
+    windows = Evidence(output).collections(purpose="rollout", devices=["pretend-a"])
+    assert windows[-1]["step"] == 2
+    assert_no_overlap(read_record(output))
+
+
 ASYNC = """
 connect(steps="1")
 engine = place(AsyncEngine, "second", "pretend:a")
@@ -187,7 +215,7 @@ async def main():
     async with rollout_window(1, engine=profwin.ray.actors([engine, threaded])):
         await beside
 
-asyncio.run(asyncio.wait_for(main(), 60))
+asyncio.run(asyncio.wait_for(main(), 200))
 say(json.dumps([ray.get(engine.said.remote()), ray.get(threaded.said.remote())]))
 """
 
@@ -215,10 +243,11 @@ first, second = (
 broken, off = place(Broken, "first", "pretend:broken"), ray.remote(Engine).options(
     num_cpus=0, runtime_env={"env_vars": {"PROFWIN_STEPS": ""}}
 ).remote()
-dead = place(Engine, "first", "pretend:dead")
-ray.kill(dead)
+killed = place(Engine, "first", "pretend:dead")
+ray.kill(killed)
+dead(killed)
 ray.get([each.said.remote() for each in (first, second, broken, off)])
-engine = profwin.ray.actors([first, second, broken, off, dead])
+engine = profwin.ray.actors([first, second, broken, off, killed])
 with rollout_window(1, engine=engine) as window:
     say(window.recorded)
 say(json.dumps(ray.get([each.said.remote() for each in (first, second, broken, off)])))
