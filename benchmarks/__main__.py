@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
 import time
 from typing import TYPE_CHECKING
@@ -19,6 +20,7 @@ from benchmarks import (
     neighbours,
     nvtx_ranges,
     patching,
+    ray_scale,
     requests,
     stages,
     startup,
@@ -42,6 +44,7 @@ BENCHMARKS: dict[str, Callable[[Plan], Iterator[Figure | Skipped]]] = {
     "neighbours": neighbours.run,
     "nvtx": nvtx_ranges.run,
     "engines": engines.run,
+    "ray": ray_scale.run,
     "torch": traces.run,
     "demo": demo_steps.run,
     "trl": clients.run,
@@ -57,7 +60,10 @@ QUICK = 0.15
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run the benchmarks; the exit status is 1 if one of them could not run, whatever the figures are."""
+    """Run the benchmarks; the exit status is 1 if one of them could not run, whatever the figures are.
+
+    Ctrl-C ends them, and the figures of what had been measured are shown.
+    """
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__.partition(":")[0])
     parser.add_argument("--quick", action="store_true", help=f"{QUICK:.0%}% of the counts: for a look, not for a table")
     parser.add_argument("--scale", type=float, default=1.0, help="multiplies all counts")
@@ -82,6 +88,10 @@ def main(arguments: list[str] | None = None) -> int:
         except Exception as error:
             failed = True
             skipped.append(Skipped(name, "all or the rest of it", f"failed: {type(error).__name__}: {error}"))
+        except KeyboardInterrupt:
+            failed = True
+            skipped.append(Skipped(name, "the rest of it, and what comes after it", "interrupted"))
+            break
         print(f"{name}: {time.monotonic() - began:.0f} s", file=sys.stderr, flush=True)
     print(table(figures))
     for line in skipped:
@@ -93,4 +103,5 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # a time limit's signal, too, leaves the figures
     sys.exit(main())

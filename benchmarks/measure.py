@@ -14,10 +14,13 @@ import json
 import os
 import random
 import shutil
+import signal
 import statistics
 import subprocess
 import sys
 import tempfile
+import threading
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -32,6 +35,7 @@ __all__ = [
     "compile_package",
     "estimate",
     "in_fresh_process",
+    "in_parts",
     "paired",
     "percentile",
     "ratios",
@@ -41,6 +45,8 @@ __all__ = [
 ROOT = Path(__file__).resolve().parent.parent
 RESAMPLES = 2000
 HUNG = 600.0  # seconds after which a process that measures is given up
+ENDING = 60.0  # seconds that one which is told to end gets for that
+_PART = "part: "
 
 
 class Plan(NamedTuple):
@@ -158,6 +164,54 @@ def in_fresh_process(
     return json.loads(process.stdout.splitlines()[-1])
 
 
+def in_parts(function: Callable[..., Iterator[Any]], **arguments: Any) -> Iterator[Any]:
+    """Run a module-level generator function of this package in a new interpreter; yield what it yields as it comes.
+
+    Where the caller goes away, as at Ctrl-C, the process is interrupted, and gets some time to tidy up.
+
+    Args:
+        function: what to run; it is found by name in the new process, and yields what JSON can hold.
+        arguments: JSON-able keyword arguments.
+
+    Raises:
+        RuntimeError: the process failed, or took too long; the message ends with its last error lines.
+    """
+    command = [sys.executable, "-m", "benchmarks.measure", function.__module__, function.__name__]
+    with tempfile.TemporaryFile("w+") as errors:
+        process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, text=True, cwd=ROOT,
+            env=environment(), start_new_session=True,
+        )  # fmt: skip
+        timer = threading.Timer(HUNG, process.send_signal, (signal.SIGINT,))
+        timer.start()
+        try:
+            json.dump({"pinned": False, "arguments": arguments}, process.stdin)
+            process.stdin.close()
+            for line in process.stdout:
+                if line.startswith(_PART):
+                    yield json.loads(line[len(_PART) :])
+            process.wait(ENDING)
+        finally:
+            timer.cancel()
+            timer.join()
+            _end(process)
+        if process.returncode != 0:
+            errors.seek(0)
+            said = errors.read().strip()[-600:]
+            raise RuntimeError(f"{function.__name__} ended with {process.returncode}: {said}")
+
+
+def _end(process: subprocess.Popen[str]) -> None:
+    if process.poll() is None:
+        process.send_signal(signal.SIGINT)
+        try:
+            process.wait(ENDING)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+    process.stdout.close()
+
+
 def environment(**extra: str) -> dict[str, str]:
     """Give this process's environment without any profwin setting, with the checkout importable."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("PROFWIN_")}
@@ -195,11 +249,16 @@ def scratch(*, keep: bool = False) -> Iterator[Scratch]:
 
 
 def main() -> None:
-    """Be the new interpreter of `in_fresh_process`."""
+    """Be the new interpreter of `in_fresh_process` or `in_parts`."""
     call = json.load(sys.stdin)
     if call["pinned"]:
         os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
     result = getattr(importlib.import_module(sys.argv[1]), sys.argv[2])(**call["arguments"])
+    if isinstance(result, Generator):
+        for part in result:
+            sys.stdout.write(f"\n{_PART}{json.dumps(part)}\n")
+            sys.stdout.flush()
+        return
     sys.stdout.write("\n" + json.dumps(result) + "\n")
 
 
