@@ -61,12 +61,12 @@ class Watch:
     Attributes:
         finished: the sizes of those that are, by name.
         missing: what is not there, in words.
-        seen: the folder and what was last seen in it.
+        place: device and inode of the folder, as it was last seen; None where there is none.
     """
 
     def __init__(self, folder: str, limit: int | None, named: bool) -> None:
         self.folder, self._limit, self._named = folder, limit, named
-        self.seen: object = None
+        self.place: object = None
         self._since: dict[str, tuple[object, float]] = {}
         self.finished: dict[str, int] = {}
         self.missing: list[str] = ["it has not answered"]
@@ -74,7 +74,7 @@ class Watch:
     def take(self, seen: Mapping[str, Any], now: float) -> None:
         """Take what was seen, at a time of the monotonic clock."""
         files = seen["files"]
-        self.seen = seen["folder"], files
+        self.place = seen["folder"]
         self._since = {
             name: (state, self._since[name][1] if self._since.get(name, (None,))[0] == state else now)
             for name, state in files.items()
@@ -228,14 +228,14 @@ def _wait(seconds: float, expected: int | None, session: Session | None) -> Repo
 
 def _result(watches: Mapping[Node, Watch], broken: Mapping[Node, str], expected: int | None) -> Reports:
     result = Reports(missing=[f"node {node}: {why}" for node, why in broken.items()])
-    counted = []
+    # Nodes of one host have one folder, which each of them has looked into at another moment.
+    shown: dict[object, Node] = {}
     for node, watch in watches.items():
         if node in broken:
             continue
         result.missing += [f"node {node}: {each}" for each in watch.missing]
-        if watch.seen not in counted:  # nodes of one host have one folder
-            counted.append(watch.seen)
-            result.files |= {f"{node}: {watch.folder}/{name}": size for name, size in watch.finished.items()}
+        first = node if watch.place is None else shown.setdefault((node.host, node.address, watch.place), node)
+        result.files |= {f"{first}: {watch.folder}/{name}": size for name, size in watch.finished.items()}
     if expected is not None and len(result.files) < expected:
         result.missing.append(f"{len(result.files)} of {expected} reports are there")
     return result

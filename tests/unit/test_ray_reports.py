@@ -13,6 +13,7 @@ import profwin
 import profwin.ray
 from profwin.errors import SettingError, StateError
 from profwin.ray import lookout, reports
+from profwin.ray.nodes import Node
 from profwin.ray.reports import Watch
 from profwin.registry.process import identity
 
@@ -122,6 +123,22 @@ def test_limits_and_names():
     watch = Watch("/f", None, named=False)
     watch.take(look({"a.1.nsys-rep": 1}, {7: 3, 8: 1}), 0.0)
     assert watch.missing[-1] == "1 of 4 reports are there"
+
+
+def test_nodes_of_one_host_have_one_folder():
+    """What several nodes see in the folder of their host counts once, though they looked at different moments."""
+    early, late, other = (Watch("/f", None, named=True) for _ in range(3))
+    early.take({**look({"a.nsys-rep": 1}), "now": 2 * 10**18}, 0.0)
+    late.take({**look({"a.nsys-rep": 1, "b.nsys-rep": 1}), "now": 2 * 10**18}, 0.0)
+    other.take({**look({"a.nsys-rep": 1}), "now": 2 * 10**18}, 0.0)
+    nodes = [Node(letter * 8, "host", address, True, "/s") for letter, address in zip("abc", "112", strict=True)]
+    found = reports._result(dict(zip(nodes, (early, late, other), strict=True)), {}, expected=3)
+    assert set(found.files) == {
+        "aaaaaaaa (1): /f/a.nsys-rep",
+        "aaaaaaaa (1): /f/b.nsys-rep",
+        "cccccccc (2): /f/a.nsys-rep",
+    }
+    assert found.whole
 
 
 def test_wrong_calls():
