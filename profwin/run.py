@@ -6,7 +6,7 @@ import os
 import re
 import time
 
-from profwin.registry import host
+from profwin.registry.host import host_name, known_boot_id
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -14,17 +14,9 @@ if TYPE_CHECKING:
 
     from profwin.settings import Settings
 
-__all__ = ["Run", "boot_id", "new_name", "process_text", "safe_name", "start_time"]
+__all__ = ["Run", "new_name", "process_text", "safe_name", "start_time"]
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9._+-]+")
-
-
-def boot_id() -> str:
-    """Return this boot's random id, or ``""`` where the kernel does not tell."""
-    try:
-        return host.boot_id()
-    except OSError:
-        return ""
 
 
 def start_time(pid: int | str = "self") -> int:
@@ -92,7 +84,7 @@ class Run:
         from profwin.launch import Origin, attempt_of_launch, first_of_launch, launched
 
         self.rank, self.role = settings.rank, settings.role
-        self.boot = boot_id()
+        self.boot = known_boot_id()
         self.here()
         restart = environment.get("TORCHELASTIC_RESTART_COUNT", "")
         restarts = int(restart) if restart.isdigit() else 0
@@ -154,7 +146,7 @@ class Run:
         """Return the fields of a journal's first record."""
         fields: dict[str, object] = {
             "schema": schema, "run": self.name, "attempt": self.attempt, "pid": self.pid, "start": self.start,
-            "boot": self.boot, "host": host.host_name(), "uid": os.getuid(), "role": self.role, "rank": self.rank,
+            "boot": self.boot, "host": host_name(), "uid": os.getuid(), "role": self.role, "rank": self.rank,
             "world": int(world) if world and world.isdigit() else None, "root": self.root,
             "settings": settings.describe(),
         }  # fmt: skip
@@ -180,4 +172,4 @@ def _torchrun(environment: Mapping[str, str]) -> str | None:
         return safe_name(f"torchrun-{launch}")
     # Without --rdzv-id all launches are called "none"; the ranks of one share the agent that started them.
     parent = os.getppid()
-    return f"torchrun-{boot_id().replace('-', '')[:4]}-{parent}-{start_time(parent)}"
+    return f"torchrun-{known_boot_id().replace('-', '')[:4]}-{parent}-{start_time(parent)}"

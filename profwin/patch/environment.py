@@ -6,7 +6,8 @@ import os
 
 from profwin.patch.finder import boot
 from profwin.patch.plan import dump_plans
-from profwin.run import boot_id, new_name, process_text, start_time
+from profwin.registry.host import known_boot_id
+from profwin.run import new_name, process_text, start_time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ def patch_variables(plans: Sequence[Plan], children: str, environ: Mapping[str, 
 
 def _this_process() -> str:
     """Describe this process; `profwin.launch.Origin` does it, too, but takes longer to import than this command has."""
-    return process_text(os.getpid(), start_time(), os.stat("/proc/self/ns/pid").st_ino, 0, boot_id())
+    return process_text(os.getpid(), start_time(), os.stat("/proc/self/ns/pid").st_ino, 0, known_boot_id())
 
 
 def python_path(given: str) -> str:

@@ -8,7 +8,7 @@ import re
 import stat
 import time
 
-from profwin.registry.host import boot_id
+from profwin.registry.host import known_boot_id
 from profwin.registry.process import ProcessIdentity, gone, identity
 
 TYPE_CHECKING = False
@@ -46,7 +46,7 @@ class Lookout:
         """
         due: dict[int, int] = {}
         alive: set[int] = set()
-        since, boot = None, _boot()
+        since, boot = None, known_boot_id()
         for path in self._paths():
             found = ranges(path, boot)
             if found is not None:
@@ -108,10 +108,3 @@ def ranges(path: str, boot: str) -> tuple[int, int, int, int] | None:
 def names_process(name: str, pid: int) -> bool:
     """Say whether a report's name has a process's number in it."""
     return str(pid) in _NUMBERS.findall(name)
-
-
-def _boot() -> str:
-    try:
-        return boot_id()
-    except OSError:
-        return ""

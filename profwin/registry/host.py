@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 
-__all__ = ["VARIABLE", "boot_id", "host_name", "pretended"]
+__all__ = ["VARIABLE", "boot_id", "host_name", "known_boot_id", "pretended"]
 
 VARIABLE = "PROFWIN_PRETEND_HOST"
 
@@ -38,3 +38,11 @@ def boot_id() -> str:
     from uuid import UUID, uuid5
 
     return str(uuid5(UUID(found), name))
+
+
+def known_boot_id() -> str:
+    """Return :func:`boot_id`, or ``""`` where the kernel does not tell."""
+    try:
+        return boot_id()
+    except OSError:
+        return ""

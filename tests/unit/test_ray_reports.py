@@ -15,6 +15,7 @@ from profwin.errors import SettingError, StateError
 from profwin.ray import lookout, reports
 from profwin.ray.nodes import Node
 from profwin.ray.reports import Watch
+from profwin.registry.host import known_boot_id
 from profwin.registry.process import identity
 
 
@@ -64,7 +65,7 @@ def test_what_is_no_journal_of_this_host(tmp_path):
 
 def test_a_look(tmp_path):
     """A look finds reports that are no older than the run's processes there, and what is made into reports."""
-    here = {"boot": lookout._boot(), "pid": os.getpid(), "start": identity().start}
+    here = {"boot": known_boot_id(), "pid": os.getpid(), "start": identity().start}
     journal(tmp_path / "run/journal/a.jsonl", opened(1), **here)
     journal(tmp_path / "run/journal/b.jsonl", opened(1), **{**here, "pid": 2**22 - 1})
     folder = tmp_path / "nsight"

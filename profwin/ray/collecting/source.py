@@ -40,15 +40,11 @@ class Source:
         Returns:
             ``host``, ``boot``, ``root``, and ``runs``: names with the time of their newest journal or manifest.
         """
-        from profwin.registry import host
+        from profwin.registry.host import host_name, known_boot_id
 
         root = given or os.environ.get("PROFWIN_OUTPUT") or default
         root = os.path.abspath(os.path.expandvars(os.path.expanduser(root)))
-        try:
-            boot = host.boot_id()
-        except OSError:
-            boot = ""
-        return {"host": host.host_name(), "boot": boot, "root": root, "runs": dict(_runs(root))}
+        return {"host": host_name(), "boot": known_boot_id(), "root": root, "runs": dict(_runs(root))}
 
     def begin(self, folder: str, marker: str) -> bool:
         """Begin to list a folder. Say whether it is the one that has the marker, so the one that is collected into."""
