@@ -13,6 +13,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from profwin.collection import Collection
     from profwin.errors import ProfwinError
+    from profwin.listener import Timer
     from profwin.owner import Owner
 
 __all__ = ["Closing"]
@@ -111,7 +112,7 @@ class Closing:
             if not unwanted:  # whoever began the stop: nobody may have waited for it then, as where it was cut
                 self._late(collection, patience, raising=raising)
                 if not collection.late:
-                    self._later(collection)
+                    self._later(collection, max(budget.whole(), _MOMENT))
         elif mine and collection.failure is not None:
             self._owner.session.complain(collection.failure, raising=raising)
 
@@ -120,9 +121,7 @@ class Closing:
         if not collection.detached:
             self.finish(collection, "asked")
             return
-        session = self._owner.session
-        patience = session.budget.whole()
-        timer = session.listener().at(clock.now() + patience, lambda: self._late(collection, patience, raising=False))
+        timer = self._later(collection, self._owner.session.budget.whole())
         try:
             self.finish(collection, "asked")
         finally:
@@ -147,11 +146,10 @@ class Closing:
         finally:
             collection.closed.set()
 
-    def _later(self, collection: Collection) -> None:
-        """Say that a stop is late once it is, where nobody waits for it any more."""
-        session = self._owner.session
-        patience = max(session.budget.whole(), _MOMENT)
-        session.listener().at(clock.now() + patience, lambda: self._late(collection, patience, raising=False))
+    def _later(self, collection: Collection, patience: float) -> Timer:
+        """See to it that a stop which nobody waits for is said to be late, once it is."""
+        listener = self._owner.session.listener()
+        return listener.at(clock.now() + patience, lambda: self._late(collection, patience, raising=False))
 
     def _late(self, collection: Collection, patience: float, *, raising: bool) -> None:
         """Say that a stop is late, once for each collection."""
