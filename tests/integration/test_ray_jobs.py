@@ -45,6 +45,11 @@ profwin.shutdown()
 """
 
 
+def ends(evidence, **which):
+    """Return how some collections ended: whose, of which step, and why."""
+    return [(each["pid"], each["step"], each["reason"]) for each in evidence.collections(**which)]
+
+
 def test_ray_shutdown_in_a_window(cluster, output):
     """It ends the job's actors, which frees their devices; the window's end says so; a new connection records on."""
     with Driver(LEAVES, cluster, output) as driver:
@@ -64,11 +69,7 @@ def test_ray_shutdown_in_a_window(cluster, output):
     assert again == ["start", "generate", "stop"]
     assert told == ["start", "stop", "start", "generate", "stop", "start", "generate", "stop"]
     evidence = Evidence(output)
-    assert [(each["step"], each["reason"]) for each in evidence.collections(pid=kept)] == [
-        (1, "end"),
-        (2, "end"),
-        (3, "end"),
-    ]
+    assert ends(evidence, pid=kept) == [(kept, 1, "end"), (kept, 2, "end"), (kept, 3, "end")]
     for pid in (first, second):
         [opened, last] = evidence.collections(pid=pid)
         assert (opened["step"], opened["reason"], last["step"]) == (1, "end", 2)
@@ -138,13 +139,12 @@ def test_two_jobs_share_a_device(cluster, output, tmp_path):
         one.end()
         two.end()
     evidence = Evidence(output)
-    shared = evidence.collections(devices=["pretend-s"])
-    assert [(each["pid"], each["step"], each["reason"]) for each in shared] == [
+    assert ends(evidence, devices=["pretend-s"]) == [
         (pids[0], 1, "end"), (others[0], 2, "end"), (pids[0], 2, "end"),
     ]  # fmt: skip
     assert [(each["reason"], each["pid"]) for each in evidence.of("skip")] == [("busy", others[0])]
     for pid in (pids[1], others[1]):
-        assert [(each["step"], each["reason"]) for each in evidence.collections(pid=pid)] == [(1, "end"), (2, "end")]
+        assert ends(evidence, pid=pid) == [(pid, 1, "end"), (pid, 2, "end")]
     assert not {"died-recording", "skipped-busy"} & judged(output)
     judged(output, "engine-failed", "skipped-busy", run="other")
 
@@ -170,12 +170,11 @@ def test_two_jobs_of_one_run(cluster, output, tmp_path):
         one.end()
         two.end()
     evidence = Evidence(output)
-    shared = evidence.collections(devices=["pretend-s"])
-    assert [(each["pid"], each["step"], each["reason"]) for each in shared] == [
+    assert ends(evidence, devices=["pretend-s"]) == [
         (pids[0], 1, "asked"), (others[0], 1, "asked"), (pids[0], 2, "end"), (others[0], 2, "end"),
     ]  # fmt: skip
     for pid in (pids[1], others[1]):
-        assert [(each["step"], each["reason"]) for each in evidence.collections(pid=pid)] == [(1, "end"), (2, "end")]
+        assert ends(evidence, pid=pid) == [(pid, 1, "end"), (pid, 2, "end")]
     judged(output, "gave-way")
 
 
